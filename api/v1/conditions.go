@@ -1,0 +1,104 @@
+package v1
+
+// Types of conditions of a RayCluster.
+const (
+	// ConditionValid is True when the spec can be acted upon, and False when it cannot: then nothing is created or
+	// changed until the spec is corrected. Heliostat adds this condition.
+	ConditionValid = "Valid"
+	// ConditionHeadPodReady mirrors the condition Ready of the head Pod.
+	ConditionHeadPodReady = "HeadPodReady"
+	// ConditionRayClusterProvisioned becomes True when all Pods were ready for the first time, and stays True until a
+	// suspend is complete.
+	ConditionRayClusterProvisioned = "RayClusterProvisioned"
+	// ConditionReplicaFailure is True while Pods cannot be created or deleted; else it is absent.
+	ConditionReplicaFailure = "ReplicaFailure"
+	// ConditionRayClusterSuspending is True from the request to suspend until all Pods are gone.
+	ConditionRayClusterSuspending = "RayClusterSuspending"
+	// ConditionRayClusterSuspended is True while the cluster has no Pods because it is suspended.
+	ConditionRayClusterSuspended = "RayClusterSuspended"
+)
+
+// Reasons of ConditionValid.
+const (
+	// ReasonSpecValid means that every part of the spec is served.
+	ReasonSpecValid = "SpecValid"
+	// ReasonSpecInvalid means that the spec breaks a rule, which the message names.
+	ReasonSpecInvalid = "SpecInvalid"
+	// ReasonPartlyServed means that the spec is right and that this operator does not serve a part of it; the message
+	// names that part.
+	ReasonPartlyServed = "PartlyServed"
+)
+
+// Reasons of the other conditions of a RayCluster.
+const (
+	// ReasonHeadPodNotFound means that there is no head Pod.
+	ReasonHeadPodNotFound = "HeadPodNotFound"
+	// ReasonHeadPodRunningAndReady means that the head Pod is ready.
+	ReasonHeadPodRunningAndReady = "HeadPodRunningAndReady"
+	// ReasonUnknown means that the Pod gives no reason.
+	ReasonUnknown = "Unknown"
+	// ReasonContainersNotReady is the reason of a Pod of which some containers are not ready.
+	ReasonContainersNotReady = "ContainersNotReady"
+	// ReasonRayClusterPodsProvisioning means that not all Pods have been ready yet.
+	ReasonRayClusterPodsProvisioning = "RayClusterPodsProvisioning"
+	// ReasonAllPodRunningAndReadyFirstTime means that all Pods were ready for the first time.
+	ReasonAllPodRunningAndReadyFirstTime = "AllPodRunningAndReadyFirstTime"
+	// ReasonFailedDeleteAllPods means that the Pods of a cluster being suspended could not be deleted.
+	ReasonFailedDeleteAllPods = "FailedDeleteAllPods"
+	// ReasonFailedDeleteHeadPod means that the head Pod could not be deleted.
+	ReasonFailedDeleteHeadPod = "FailedDeleteHeadPod"
+	// ReasonFailedCreateHeadPod means that the head Pod could not be created.
+	ReasonFailedCreateHeadPod = "FailedCreateHeadPod"
+	// ReasonFailedDeleteWorkerPod means that a worker Pod could not be deleted.
+	ReasonFailedDeleteWorkerPod = "FailedDeleteWorkerPod"
+	// ReasonFailedCreateWorkerPod means that a worker Pod could not be created.
+	ReasonFailedCreateWorkerPod = "FailedCreateWorkerPod"
+	// ReasonRayClusterSuspending is the reason of ConditionRayClusterSuspending, whatever its status.
+	ReasonRayClusterSuspending = "RayClusterSuspending"
+	// ReasonRayClusterSuspended is the reason of ConditionRayClusterSuspended, whatever its status.
+	ReasonRayClusterSuspended = "RayClusterSuspended"
+)
+
+// Types of conditions of a RayService.
+const (
+	// ConditionRayServiceReady is True while at least one Pod takes requests.
+	ConditionRayServiceReady = "Ready"
+	// ConditionUpgradeInProgress is True while a second cluster is prepared to take over.
+	ConditionUpgradeInProgress = "UpgradeInProgress"
+	// ConditionRollbackInProgress is True while a step by step take-over is being undone; else it is absent.
+	ConditionRollbackInProgress = "RollbackInProgress"
+	// ConditionRayServiceSuspending is True from the request to suspend until all owned objects are gone.
+	ConditionRayServiceSuspending = "Suspending"
+	// ConditionRayServiceSuspended is True while a suspended RayService owns nothing.
+	ConditionRayServiceSuspended = "Suspended"
+)
+
+// Reasons of the conditions of a RayService.
+const (
+	// ReasonInitializing means that the RayService has not served yet.
+	ReasonInitializing = "Initializing"
+	// ReasonNonZeroServeEndpoints means that Pods take requests.
+	ReasonNonZeroServeEndpoints = "NonZeroServeEndpoints"
+	// ReasonZeroServeEndpoints means that Pods took requests, and none does now.
+	ReasonZeroServeEndpoints = "ZeroServeEndpoints"
+	// ReasonInitializingTimeout means that the RayService did not serve in time. It is final.
+	ReasonInitializingTimeout = "InitializingTimeout"
+	// ReasonValidationFailed means that the spec cannot be acted upon.
+	ReasonValidationFailed = "ValidationFailed"
+	// ReasonBothActivePendingClustersExist means that one cluster serves and another is prepared.
+	ReasonBothActivePendingClustersExist = "BothActivePendingClustersExist"
+	// ReasonNoPendingCluster means that one cluster serves and none is prepared.
+	ReasonNoPendingCluster = "NoPendingCluster"
+	// ReasonNoActiveCluster means that no cluster serves.
+	ReasonNoActiveCluster = "NoActiveCluster"
+	// ReasonDesiredClusterSpecChanged means that the spec changed during a step by step take-over.
+	ReasonDesiredClusterSpecChanged = "DesiredClusterSpecChanged"
+	// ReasonSuspendRequested means that suspending was asked for.
+	ReasonSuspendRequested = "SuspendRequested"
+	// ReasonSuspendInProgress means that owned objects are being deleted.
+	ReasonSuspendInProgress = "SuspendInProgress"
+	// ReasonSuspendComplete means that all owned objects are gone.
+	ReasonSuspendComplete = "SuspendComplete"
+	// ReasonRayServiceResumed means that the RayService is no longer suspended.
+	ReasonRayServiceResumed = "RayServiceResumed"
+)

@@ -1,0 +1,119 @@
+package v1
+
+// FieldManager is the name under which the operator owns fields in server-side apply.
+const FieldManager = "heliostat"
+
+// Values of the fields named managedBy.
+const (
+	// ManagedByOperator stands for this operator. It is the name under which manifests know the operator of this API.
+	ManagedByOperator = "ray.io/kuberay-operator"
+	// ManagedByMultiKueue stands for MultiKueue, which runs the object in another Kubernetes cluster.
+	ManagedByMultiKueue = "kueue.x-k8s.io/multikueue"
+)
+
+// Labels that the operator sets and reads.
+const (
+	// LabelCluster holds the name of the RayCluster to which an object belongs. It is also the key under which
+	// a RayJob's clusterSelector names its cluster.
+	LabelCluster = "ray.io/cluster"
+	// LabelNodeType holds the part that a Pod plays in its cluster: one of the NodeType values.
+	LabelNodeType = "ray.io/node-type"
+	// LabelGroup holds the name of a Pod's group: HeadGroupName for the head, else groupName.
+	LabelGroup = "ray.io/group"
+	// LabelIsRayNode is IsRayNodeYes on every Pod that runs Ray.
+	LabelIsRayNode = "ray.io/is-ray-node"
+	// LabelIdentifier ties the head Service to its Pod.
+	LabelIdentifier = "ray.io/identifier"
+	// LabelServe is "true" on Pods to which the Service that leads to Serve sends requests.
+	LabelServe = "ray.io/serve"
+	// LabelHeadlessWorkerService holds the name of the RayCluster on the headless Service of its workers.
+	LabelHeadlessWorkerService = "ray.io/headless-worker-svc"
+	// LabelWorkerGroupReplicaIndex holds the number of a worker's replica within its group, from 0.
+	LabelWorkerGroupReplicaIndex = "ray.io/worker-group-replica-index"
+	// LabelWorkerGroupReplicaName holds the name that the Pods of one replica of several hosts have in common.
+	LabelWorkerGroupReplicaName = "ray.io/worker-group-replica-name"
+	// LabelReplicaHostIndex holds the number of a Pod within its replica of several hosts, from 0.
+	LabelReplicaHostIndex = "ray.io/replica-host-index"
+	// LabelOriginatedFromName holds the name of the custom resource for which an object was made.
+	LabelOriginatedFromName = "ray.io/originated-from-cr-name"
+	// LabelOriginatedFromKind holds the kind of that custom resource, such as KindRayJob.
+	LabelOriginatedFromKind = "ray.io/originated-from-crd"
+	// LabelJobSubmissionMode holds a RayJob's submissionMode on its RayCluster.
+	LabelJobSubmissionMode = "ray.io/job-submission-mode"
+	// LabelCronJobName holds the name of the RayCronJob that created a RayJob.
+	LabelCronJobName = "ray.io/cronjob-name"
+	// LabelGangSchedulingEnabled is set by the user to ask for all Pods to be scheduled together or not at all.
+	LabelGangSchedulingEnabled = "ray.io/gang-scheduling-enabled"
+	// LabelPriorityClassName is set by the user: the priority class for the batch scheduler.
+	LabelPriorityClassName = "ray.io/priority-class-name"
+	// LabelIncarnation holds the incarnation number of a Pod: which life of its slot it is, from 1. Heliostat adds it.
+	LabelIncarnation = "heliostat.io/incarnation"
+
+	// LabelAppName is the recommended label for the name of the application.
+	LabelAppName = "app.kubernetes.io/name"
+	// LabelCreatedBy is the label by which the operator recognises what it made.
+	LabelCreatedBy = "app.kubernetes.io/created-by"
+	// LabelAppComponent is the recommended label for the component within the application.
+	LabelAppComponent = "app.kubernetes.io/component"
+)
+
+// Values of labels.
+const (
+	// NodeTypeHead marks a head Pod.
+	NodeTypeHead = "head"
+	// NodeTypeWorker marks a worker Pod.
+	NodeTypeWorker = "worker"
+	// NodeTypeRedisCleanup marks the Pod that empties Redis after a RayCluster was deleted.
+	NodeTypeRedisCleanup = "redis-cleanup"
+	// HeadGroupName is the group name of the head.
+	HeadGroupName = "headgroup"
+	// IsRayNodeYes is the value of LabelIsRayNode.
+	IsRayNodeYes = "yes"
+	// AppName is the value of LabelAppName on what the operator makes; clients select by it.
+	AppName = "kuberay"
+	// CreatedByOperator is the value of LabelCreatedBy on what the operator makes; clients select by it.
+	CreatedByOperator = "kuberay-operator"
+)
+
+// Annotations that the operator sets and reads.
+const (
+	// AnnotationFTEnabled is the old way to switch GCS fault tolerance on ("true", in any case). The operator sets it
+	// on head Pods.
+	AnnotationFTEnabled = "ray.io/ft-enabled"
+	// AnnotationExternalStorageNamespace is the prefix of a cluster's keys in Redis.
+	AnnotationExternalStorageNamespace = "ray.io/external-storage-namespace"
+	// AnnotationGCSFTDeletionTimeout is how many seconds the deletion of a RayCluster waits for Redis to be emptied.
+	AnnotationGCSFTDeletionTimeout = "ray.io/gcs-ft-deletion-timeout"
+	// AnnotationOverwriteContainerCommand, if "true" in any case, makes the operator leave the container's command alone.
+	AnnotationOverwriteContainerCommand = "ray.io/overwrite-container-cmd"
+	// AnnotationEnableServeService, if "true", makes a Service that leads to Serve for a plain RayCluster.
+	AnnotationEnableServeService = "ray.io/enable-serve-service"
+	// AnnotationInitializingTimeout is how long a RayService may take to become ready: a Go duration or seconds.
+	AnnotationInitializingTimeout = "ray.io/initializing-timeout"
+	// AnnotationDisableProvisionedHeadRestart, if "true", makes a head that was lost after the cluster was once
+	// provisioned stay away.
+	AnnotationDisableProvisionedHeadRestart = "ray.io/disable-provisioned-head-restart"
+	// AnnotationSpecHash holds the hash of a RayService's cluster spec on the RayCluster that was made from it, without
+	// the fields that an autoscaler changes.
+	AnnotationSpecHash = "ray.io/hash-without-replicas-and-workers-to-delete"
+	// AnnotationNumWorkerGroups holds the number of worker groups at that time.
+	AnnotationNumWorkerGroups = "ray.io/num-worker-groups"
+	// AnnotationOperatorVersion holds the version of the operator that wrote the object's hashes.
+	AnnotationOperatorVersion = "ray.io/kuberay-version"
+	// AnnotationRecreateHash holds the hash of the RayCluster's spec on head Pods, for the upgrade strategy Recreate.
+	AnnotationRecreateHash = "ray.io/upgrade-strategy-recreate-hash"
+	// AnnotationCronJobScheduledTimestamp holds the tick for which a RayCronJob created a RayJob: RFC 3339, UTC.
+	AnnotationCronJobScheduledTimestamp = "ray.io/cronjob-scheduled-timestamp"
+	// AnnotationIngressClass names the ingress class of a RayCluster's Ingress.
+	AnnotationIngressClass = "kubernetes.io/ingress.class"
+)
+
+// Finalizers that the operator sets.
+const (
+	// FinalizerGCSFTRedisCleanup keeps a RayCluster until its keys are gone from Redis.
+	FinalizerGCSFTRedisCleanup = "ray.io/gcs-ft-redis-cleanup-finalizer"
+	// FinalizerRayJob keeps a RayJob until Ray was asked to stop its job.
+	FinalizerRayJob = "ray.io/rayjob-finalizer"
+	// FinalizerRayService keeps a RayService until its RayClusters are gone.
+	FinalizerRayService = "ray.io/rayservice-finalizer"
+)

@@ -1,0 +1,202 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/heliostat-io/heliostat/internal/leadership"
+)
+
+// Executor performs plans while a term is valid.
+type Executor struct {
+	// Client reads from the caches and writes to the API server.
+	Client client.Client
+	// Live reads from the API server itself. It is asked only when the outcome of a create is in doubt.
+	Live client.Reader
+	// Gate admits each write.
+	Gate leadership.Gate
+	// Events receives what users must notice.
+	Events events.EventRecorder
+	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
+	Ray *Ray
+	// Parallel is how many actions of one plan may be under way at once; less than one counts as one.
+	Parallel int
+}
+
+// Run performs the plan for owner: the status write, then the actions, then the events. The error is set only when
+// the status write failed, in which case nothing else was done; failures of single actions are in the Result.
+func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Result, error) {
+	var result Result
+	if plan.Status != nil {
+		if err := e.writeStatus(ctx, *plan.Status); err != nil {
+			return result, fmt.Errorf("write the status of %s: %w", describeObject(e.Client.Scheme(), plan.Status.Object), err)
+		}
+		result.Written++
+	}
+	errs := e.runAll(ctx, plan.Actions)
+	told := newTold()
+	for i, a := range plan.Actions {
+		name := a.target().GetName()
+		if errs[i] == nil {
+			result.Written++
+			told.add(a.event(), name)
+			continue
+		}
+		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
+		if failed := a.failure(); failed != nil {
+			told.add(&Event{Type: failed.Type, Reason: failed.Reason, Action: failed.Action, Note: failed.Note + ": " + errs[i].Error()}, name)
+		}
+	}
+	for _, event := range append(told.all(), plan.Events...) {
+		e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+	}
+	return result, nil
+}
+
+// runAll performs the actions, a bounded number at a time, and returns the error of each.
+func (e *Executor) runAll(ctx context.Context, actions []Action) []error {
+	errs := make([]error, len(actions))
+	slots := make(chan struct{}, max(e.Parallel, 1))
+	var wg sync.WaitGroup
+	for i, a := range actions {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = e.do(ctx, a)
+			logDone(ctx, e.Client.Scheme(), a, errs[i])
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+func (e *Executor) do(ctx context.Context, a Action) error {
+	switch a := a.(type) {
+	case Submit:
+		return e.Ray.submit(a)
+	case Stop:
+		return e.Ray.stop(a)
+	}
+	write, done, err := e.Gate.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	switch a := a.(type) {
+	case Create:
+		return e.create(write, a)
+	case Apply:
+		return e.apply(write, a)
+	case Delete:
+		return e.delete(write, a)
+	case Finalizers:
+		return e.finalizers(write, a)
+	default:
+		return fmt.Errorf("unknown action %T", a)
+	}
+}
+
+func (e *Executor) create(ctx context.Context, a Create) error {
+	object := copyOf(a.Object)
+	err := e.Client.Create(ctx, object)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsAlreadyExists(err), outcomeUnknown(err):
+		return e.settleCreate(ctx, a, err)
+	default:
+		return err
+	}
+}
+
+// settleCreate looks at the API server whether the wanted object is there, after an answer that leaves it open.
+func (e *Executor) settleCreate(ctx context.Context, a Create, answer error) error {
+	found := copyOf(a.Object)
+	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Object), found); err != nil {
+		return fmt.Errorf("the outcome of the create is unknown (%w), and looking failed: %w", answer, err)
+	}
+	if !sameOwner(found, a.Object) || !sameLabels(found, a.Object, a.Identity) {
+		return ErrCollision
+	}
+	return nil
+}
+
+func (e *Executor) apply(ctx context.Context, a Apply) error {
+	if a.Observed == nil {
+		err := e.Client.Create(ctx, copyOf(a.Object), client.FieldOwner(FieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return e.settleCreate(ctx, Create{Object: a.Object}, err)
+		}
+		return err
+	}
+	if !sameOwner(a.Observed, a.Object) {
+		return ErrCollision
+	}
+	wanted := copyOf(a.Object)
+	// With the UID the API server refuses to apply to a later object of the same name.
+	wanted.SetUID(a.Observed.GetUID())
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return fmt.Errorf("convert for server-side apply: %w", err)
+	}
+	return e.Client.Apply(ctx, applyConfiguration(content), client.FieldOwner(FieldOwner), client.ForceOwnership)
+}
+
+func (e *Executor) delete(ctx context.Context, a Delete) error {
+	uid := a.Object.GetUID()
+	err := e.Client.Delete(ctx, copyOf(a.Object),
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	// Gone, or replaced by another object of that name: the one that was meant does not exist any more.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func (e *Executor) finalizers(ctx context.Context, a Finalizers) error {
+	wanted := copyOf(a.Object)
+	wanted.SetFinalizers(slices.Clone(a.Want))
+	err := e.Client.Patch(ctx, wanted, client.MergeFromWithOptions(a.Object, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) && len(a.Want) == 0 {
+		return nil
+	}
+	return err
+}
+
+func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
+	write, done, err := e.Gate.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	patch := client.MergeFromWithOptions(s.Base, client.MergeFromWithOptimisticLock{})
+	if err := e.Client.Status().Patch(write, copyOf(s.Object), patch); err != nil {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Info("Wrote the status", "reason", s.Why)
+	return nil
+}
+
+// gvkOf names the kind of an object whose type meta may be empty.
+func gvkOf(scheme *runtime.Scheme, object client.Object) string {
+	gvk, err := apiutil.GVKForObject(object, scheme)
+	if err != nil {
+		return fmt.Sprintf("%T", object)
+	}
+	return gvk.Kind
+}
+
+func describeObject(scheme *runtime.Scheme, object client.Object) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s/%s", gvkOf(scheme, object), object.GetNamespace(), object.GetName()))
+}

@@ -1,0 +1,102 @@
+package action
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-io/heliostat/internal/leadership"
+)
+
+const (
+	firstHold = time.Second
+	longHold  = time.Minute
+	soon      = 100 * time.Millisecond
+)
+
+// Hold says that writes of one key are not tried again before a moment, and why.
+type Hold struct {
+	// Reason is the reason of the failure's event, for example FailedToCreateWorkerPod.
+	Reason string
+	// Message is the API server's own text.
+	Message string
+	// Count is how many passes in a row failed.
+	Count int
+	// Until is when the next try is due.
+	Until time.Time
+}
+
+// Holds remembers which writes failed lately, so that a refused create backs off for its own group only. What it
+// knows is lost with the process, which costs one more refused try and nothing else.
+type Holds struct {
+	mu      sync.Mutex
+	byOwner map[types.UID]map[string]Hold
+}
+
+// NewHolds returns an empty memory.
+func NewHolds() *Holds {
+	return &Holds{byOwner: map[types.UID]map[string]Hold{}}
+}
+
+// Of returns a copy of what is held back for owner, by key.
+func (h *Holds) Of(owner types.UID) map[string]Hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := make(map[string]Hold, len(h.byOwner[owner]))
+	for key, hold := range h.byOwner[owner] {
+		held[key] = hold
+	}
+	return held
+}
+
+// Record takes in what became of a plan: keys that failed wait longer each time, from one second up to a minute;
+// keys whose actions were all done are free again. It returns the time until the first retry is due, or zero.
+func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.byOwner[owner]
+	failed := map[string]Failure{}
+	for _, f := range result.Failures {
+		if !errors.Is(f.Err, leadership.ErrNoTerm) {
+			failed[f.Action.Key()] = f
+		}
+	}
+	next := time.Duration(0)
+	for key, hold := range held {
+		tried := slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Key() == key })
+		over := !now.Before(hold.Until)
+		if _, bad := failed[key]; !bad && (tried || over) {
+			delete(held, key)
+			next = soon // so that the status stops speaking of it
+		}
+	}
+	for key, f := range failed {
+		if held == nil {
+			held = map[string]Hold{}
+		}
+		count := held[key].Count + 1
+		wait := min(firstHold<<min(count-1, 10), longHold)
+		reason := ""
+		if failure := f.Action.failure(); failure != nil {
+			reason = failure.Reason
+		}
+		held[key] = Hold{Reason: reason, Message: f.Err.Error(), Count: count, Until: now.Add(wait)}
+		next = Soonest(next, wait)
+	}
+	if len(held) == 0 {
+		delete(h.byOwner, owner)
+	} else {
+		h.byOwner[owner] = held
+	}
+	return next
+}
+
+// Forget drops what is known about an owner that is gone.
+func (h *Holds) Forget(owner types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.byOwner, owner)
+}

@@ -1,0 +1,178 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+)
+
+// Outcome is what became of the last submission of a job.
+type Outcome struct {
+	// SubmissionID is the id that was sent.
+	SubmissionID string
+	// At is when the answer came.
+	At time.Time
+	// Err is nil when Ray took the job, or has it already.
+	Err error
+}
+
+// RayOptions of the workers that send to Ray.
+type RayOptions struct {
+	Gate  leadership.Gate
+	HTTP  *http.Client
+	Clock clock.PassiveClock
+	Log   logr.Logger
+	// Settled is called after each request, so that the job is looked at again at once.
+	Settled func(job types.NamespacedName)
+	// Workers is how many requests may be under way at once.
+	Workers int
+}
+
+// Ray sends submissions and stops to Ray dashboards in the background, so that no reconcile waits for one. Two
+// requests for the same job are never under way together.
+type Ray struct {
+	options RayOptions
+	work    chan rayCall
+
+	mu       sync.Mutex
+	pending  map[types.UID]bool
+	outcomes map[types.UID]Outcome
+}
+
+type rayCall struct {
+	job  client.Object
+	id   string
+	send func(ctx context.Context) error
+	what string
+}
+
+// errBusy says that all workers and the queue before them are taken. The planner asks again later.
+var errBusy = errors.New("too many requests to Ray are waiting")
+
+// queueLength is how many requests may wait for a worker.
+const queueLength = 1024
+
+// NewRay returns the workers; they run from Start on.
+func NewRay(options RayOptions) *Ray {
+	return &Ray{
+		options:  options,
+		work:     make(chan rayCall, queueLength),
+		pending:  map[types.UID]bool{},
+		outcomes: map[types.UID]Outcome{},
+	}
+}
+
+// NeedLeaderElection says that the workers run on every replica; the gate admits each request.
+func (r *Ray) NeedLeaderElection() bool { return false }
+
+// Start runs the workers until ctx ends.
+func (r *Ray) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range max(r.options.Workers, 1) {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case call := <-r.work:
+					r.carryOut(ctx, call)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// Outcome returns what became of the last submission for a job, or false when none has ended yet.
+func (r *Ray) Outcome(job types.UID) (Outcome, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	outcome, ok := r.outcomes[job]
+	return outcome, ok
+}
+
+// Forget drops what is known about a job that is gone.
+func (r *Ray) Forget(job types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outcomes, job)
+}
+
+func (r *Ray) submit(a Submit) error {
+	return r.enqueue(rayCall{job: a.Job, id: a.Request.SubmissionID, what: "submit", send: func(ctx context.Context) error {
+		_, err := r.client(a.BaseURL).SubmitJob(ctx, a.Request)
+		if errors.Is(err, dashboard.ErrAlreadyExists) {
+			return nil
+		}
+		return err
+	}})
+}
+
+func (r *Ray) stop(a Stop) error {
+	return r.enqueue(rayCall{job: a.Job, id: a.SubmissionID, what: "stop", send: func(ctx context.Context) error {
+		_, err := r.client(a.BaseURL).StopJob(ctx, a.SubmissionID)
+		if errors.Is(err, dashboard.ErrNotFound) {
+			return nil
+		}
+		return err
+	}})
+}
+
+func (r *Ray) client(baseURL string) *dashboard.Client {
+	return dashboard.New(baseURL, dashboard.WithHTTPClient(r.options.HTTP))
+}
+
+func (r *Ray) enqueue(call rayCall) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending[call.job.GetUID()] {
+		return nil
+	}
+	select {
+	case r.work <- call:
+		r.pending[call.job.GetUID()] = true
+		return nil
+	default:
+		return errBusy
+	}
+}
+
+func (r *Ray) carryOut(ctx context.Context, call rayCall) {
+	err := r.send(ctx, call)
+	job := client.ObjectKeyFromObject(call.job)
+	log := r.options.Log.WithValues("action", call.what, "object", "RayJob "+job.String(), "submissionID", call.id)
+	if err != nil {
+		log.Info("Request to Ray failed", "error", err.Error())
+	} else {
+		log.Info("Request to Ray done")
+	}
+	r.mu.Lock()
+	delete(r.pending, call.job.GetUID())
+	if call.what == "submit" {
+		r.outcomes[call.job.GetUID()] = Outcome{SubmissionID: call.id, At: r.options.Clock.Now(), Err: err}
+	}
+	r.mu.Unlock()
+	if r.options.Settled != nil {
+		r.options.Settled(job)
+	}
+}
+
+func (r *Ray) send(ctx context.Context, call rayCall) error {
+	admitted, done, err := r.options.Gate.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return call.send(admitted)
+}

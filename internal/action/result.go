@@ -1,0 +1,45 @@
+package action
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ErrCollision says that an object of the wanted name exists which is not ours. It was left as it is.
+var ErrCollision = errors.New("an object of that name exists already and belongs to someone else")
+
+// Failure is one action of a plan that could not be done.
+type Failure struct {
+	Action Action
+	Err    error
+}
+
+// Refused tells whether the API server answered that it will not take the write as it is (quota, admission,
+// validation, rights): trying again at once cannot help.
+func (f Failure) Refused() bool {
+	return apierrors.IsForbidden(f.Err) || apierrors.IsInvalid(f.Err) || apierrors.IsBadRequest(f.Err)
+}
+
+// Result is what became of a plan.
+type Result struct {
+	// Written counts the writes that the API server accepted, the status write included.
+	Written int
+	// Failures are the actions that failed, in the order of the plan.
+	Failures []Failure
+}
+
+// Err joins the failures, or is nil when there are none.
+func (r Result) Err() error {
+	errs := make([]error, 0, len(r.Failures))
+	for _, f := range r.Failures {
+		errs = append(errs, fmt.Errorf("%s: %w", describe(f.Action), f.Err))
+	}
+	return errors.Join(errs...)
+}
+
+// ConflictPause is how long a pass waits after its status write met a newer version of the object: the cache needs
+// a moment to bring it.
+const ConflictPause = 50 * time.Millisecond

@@ -1,0 +1,260 @@
+// Package operator wires the parts of Heliostat into one process. It decides nothing; see the packages of the
+// controllers for what is done and why.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/config"
+	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
+	"github.com/heliostat-io/heliostat/internal/rayjob"
+	"github.com/heliostat-io/heliostat/internal/wake"
+)
+
+const (
+	// parallelWrites is how many writes of one plan may be under way at once.
+	parallelWrites = 16
+	// rayWorkers is how many requests to Ray dashboards may be under way at once.
+	rayWorkers = 8
+	// shutdownLimit bounds how long the process takes to stop: the last writes are waited for, then the lease goes.
+	shutdownLimit = 20 * time.Second
+)
+
+// Options are what the process gives to the operator besides its configuration.
+type Options struct {
+	// REST is how to reach the API server.
+	REST *rest.Config
+	// Identity names this replica in the Lease. It must be unique among replicas.
+	Identity string
+	// Namespace of the operator's own Pod; the Lease is there unless the configuration names another namespace.
+	Namespace string
+	// Version is put into Pods as ray.io/kuberay-version.
+	Version string
+	// HTTP reaches Ray dashboards. Optional.
+	HTTP *http.Client
+	// Log receives all log lines.
+	Log logr.Logger
+}
+
+// Scheme knows every kind that the operator reads or writes.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), rayv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register kinds: %w", err)
+	}
+	return scheme, nil
+}
+
+// Run runs the operator until ctx ends.
+func Run(ctx context.Context, cfg config.Config, options Options) error {
+	mgr, err := newManager(cfg, options)
+	if err != nil {
+		return err
+	}
+	w := &wiring{cfg: cfg, options: options, mgr: mgr, clock: clock.RealClock{}, clusters: wake.New(), jobs: wake.New()}
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+func newManager(cfg config.Config, options Options) (manager.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	caches, err := cacheOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	// A client that covers several single namespaces cannot wait for its own writes (a limit of controller-runtime).
+	readOwnWrites := len(cfg.WatchNamespaces) <= 1
+	mgr, err := ctrl.NewManager(options.REST, ctrl.Options{
+		Scheme:                  scheme,
+		Logger:                  options.Log,
+		Cache:                   caches,
+		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}},
+		Metrics:                 metricsserver.Options{BindAddress: cfg.MetricsAddr},
+		HealthProbeBindAddress:  cfg.ProbeAddr,
+		GracefulShutdownTimeout: ptr.To(shutdownLimit),
+		// Leadership is a property of a write here, see internal/leadership; all replicas run hot.
+		LeaderElection: false,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// cacheOptions narrows the caches to what the operator reads.
+func cacheOptions(cfg config.Config) (cache.Options, error) {
+	rayNodes, err := labels.NewRequirement(rayv1.LabelNodeType, selection.In,
+		[]string{rayv1.NodeTypeHead, rayv1.NodeTypeWorker, rayv1.NodeTypeRedisCleanup})
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select Ray Pods: %w", err)
+	}
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:  {Label: labels.NewSelector().Add(*rayNodes)},
+			&batchv1.Job{}: {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
+		},
+	}
+	if len(cfg.WatchNamespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range cfg.WatchNamespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options, nil
+}
+
+type wiring struct {
+	cfg      config.Config
+	options  Options
+	mgr      manager.Manager
+	clock    clock.Clock
+	clusters *wake.Bell
+	jobs     *wake.Bell
+}
+
+// connect registers everything that runs with the manager.
+func (w *wiring) connect(ctx context.Context) error {
+	gate, err := w.election(ctx)
+	if err != nil {
+		return err
+	}
+	web := w.options.HTTP
+	if web == nil {
+		web = dashboard.NewHTTPClient()
+	}
+	poller := poll.New(poll.Options{
+		HTTPClient: web, Registerer: metrics.Registry,
+		Notify: func(key poll.Key) { w.jobs.Ring(key.NamespacedName) },
+	})
+	sender := action.NewRay(action.RayOptions{
+		Gate: gate, HTTP: web, Clock: w.clock, Log: w.options.Log.WithName("ray"), Workers: rayWorkers,
+		Settled: func(job types.NamespacedName) {
+			poller.Refresh(poll.Key{Kind: rayjob.PollKind, NamespacedName: job})
+			w.jobs.Ring(job)
+		},
+	})
+	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks()); err != nil {
+		return fmt.Errorf("register background work: %w", err)
+	}
+	executor := func(controller string) *action.Executor {
+		return &action.Executor{
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate,
+			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Parallel: parallelWrites,
+		}
+	}
+	clusters := &raycluster.Reconciler{
+		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(),
+		Settings: clusterSettings(w.cfg, w.options.Version), Clock: w.clock, Bell: w.clusters,
+		Concurrency: w.cfg.ReconcileConcurrency,
+	}
+	jobs := &rayjob.Reconciler{
+		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: poller,
+		Settings: jobSettings(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
+	}
+	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr))
+}
+
+// election returns the gate of all writes: the lease's term, or none if election is switched off.
+func (w *wiring) election(ctx context.Context) (leadership.Gate, error) {
+	election := w.cfg.LeaderElection
+	if !election.Enabled {
+		return leadership.Alone{}, nil
+	}
+	own := rest.CopyConfig(w.options.REST)
+	own.QPS, own.Burst = -1, 0
+	leases, err := coordinationv1client.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for the Lease: %w", err)
+	}
+	namespace := election.Namespace
+	if namespace == "" {
+		namespace = w.options.Namespace
+	}
+	keeper, err := leadership.New(leadership.Options{
+		Leases: leases, Namespace: namespace, Name: config.LeaseName, Identity: w.options.Identity,
+		LeaseDuration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod,
+		OnTerm: func(leadership.Term) { w.wakeAll(ctx) },
+		Log:    w.options.Log.WithName("leadership"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.mgr.Add(keeper); err != nil {
+		return nil, fmt.Errorf("register the election: %w", err)
+	}
+	return keeper, nil
+}
+
+// wakeAll has everything planned once, because a standby planned nothing.
+func (w *wiring) wakeAll(ctx context.Context) {
+	if !w.mgr.GetCache().WaitForCacheSync(ctx) {
+		return
+	}
+	err := errors.Join(
+		w.clusters.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayClusterList{}),
+		w.jobs.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayJobList{}),
+	)
+	if err != nil && ctx.Err() == nil {
+		w.options.Log.Error(err, "Cannot queue everything at the start of the term")
+	}
+}
+
+func (w *wiring) healthChecks() error {
+	synced := func(request *http.Request) error {
+		if !w.mgr.GetCache().WaitForCacheSync(request.Context()) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	return errors.Join(w.mgr.AddHealthzCheck("process", healthz.Ping), w.mgr.AddReadyzCheck("caches", synced))
+}
+
+// Identity returns a name for this replica that no other has: the host name (the Pod's name in a cluster) and the
+// start time.
+func Identity() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("read the host name for the identity in the Lease: %w", err)
+	}
+	return fmt.Sprintf("%s_%s", host, metav1.Now().UTC().Format("20060102T150405.000000")), nil
+}

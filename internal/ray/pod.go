@@ -1,0 +1,113 @@
+package ray
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// WaitForGCSContainer is the name of the init container that keeps a worker from starting before the head.
+	WaitForGCSContainer = "wait-gcs-ready"
+
+	sharedMemoryVolume = "shared-mem"
+	sharedMemoryPath   = "/dev/shm"
+)
+
+// AddMetricsPort declares the port of Ray's metrics unless the container declares a port of that name.
+func AddMetricsPort(container *corev1.Container) {
+	named := func(p corev1.ContainerPort) bool { return p.Name == PortNameMetrics }
+	if slices.ContainsFunc(container.Ports, named) {
+		return
+	}
+	container.Ports = append(container.Ports,
+		corev1.ContainerPort{Name: PortNameMetrics, ContainerPort: DefaultMetricsPort})
+}
+
+// AddSharedMemory gives the Ray container, which is the first one of the Pod, room for the object store at /dev/shm;
+// container runtimes give 64 MiB. The room counts as memory of the container, so its memory limit, else its
+// request, is the room's limit. Nothing is added when the user mounts something there or keeps objects elsewhere.
+func AddSharedMemory(pod *corev1.PodSpec, params map[string]string) {
+	if _, elsewhere := params[paramPlasmaDir]; elsewhere {
+		return
+	}
+	container := &pod.Containers[0]
+	atPath := func(m corev1.VolumeMount) bool { return strings.TrimRight(m.MountPath, "/") == sharedMemoryPath }
+	if slices.ContainsFunc(container.VolumeMounts, atPath) {
+		return
+	}
+	named := func(v corev1.Volume) bool { return v.Name == sharedMemoryVolume }
+	if !slices.ContainsFunc(pod.Volumes, named) {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{
+			Name: sharedMemoryVolume,
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+				Medium:    corev1.StorageMediumMemory,
+				SizeLimit: memoryOf(container.Resources),
+			}},
+		})
+	}
+	container.VolumeMounts = append(container.VolumeMounts,
+		corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
+}
+
+func memoryOf(resources corev1.ResourceRequirements) *resource.Quantity {
+	for _, list := range []corev1.ResourceList{resources.Limits, resources.Requests} {
+		if memory, ok := list[corev1.ResourceMemory]; ok && !memory.IsZero() {
+			return &memory
+		}
+	}
+	return nil
+}
+
+// WaitForGCS returns the init container that waits, without a limit of time, until the GCS answers at the address
+// that the worker will use. The Ray container must be as the user wrote it: image, environment, mounts and security
+// context are taken from it, so that whatever Ray needs for connecting is there, too.
+func (n Node) WaitForGCS(container *corev1.Container, shell Shell) corev1.Container {
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("200m"),
+		corev1.ResourceMemory: resource.MustParse("256Mi"),
+	}
+	user := container.DeepCopy()
+	return corev1.Container{
+		Name:            WaitForGCSContainer,
+		Image:           user.Image,
+		ImagePullPolicy: user.ImagePullPolicy,
+		Command:         shell.Command(),
+		Args:            []string{waitScript(n.joinAddress())},
+		EnvFrom:         user.EnvFrom,
+		Env:             user.Env,
+		Resources:       corev1.ResourceRequirements{Limits: resources, Requests: resources.DeepCopy()},
+		VolumeMounts:    user.VolumeMounts,
+		SecurityContext: user.SecurityContext,
+	}
+}
+
+// joinAddress returns, as shell text, the address at which the worker joins its cluster.
+func (n Node) joinAddress() string {
+	if address := n.Params[paramAddress]; address != "" {
+		return quoteWord(address)
+	}
+	return quoteWord(n.Cluster.gcsAddress())
+}
+
+// waitScript returns a script that asks the GCS every five seconds. What Ray prints in the first two minutes, when a
+// head is normally still starting, is hidden: a stack trace for each attempt.
+func waitScript(address string) string {
+	return `gcs=` + address + `
+SECONDS=0
+echo "Waiting for Ray's GCS at $gcs."
+while true; do
+  if [ "$SECONDS" -lt 120 ]; then
+    ray health-check --address "$gcs" > /dev/null 2>&1 && break
+    echo "The GCS at $gcs does not answer yet; waited for $SECONDS seconds."
+  else
+    echo "The GCS at $gcs has not answered for $SECONDS seconds. Ray says:"
+    ray health-check --address "$gcs" && break
+  fi
+  sleep 5
+done
+echo "The GCS at $gcs answers after $SECONDS seconds."
+`
+}

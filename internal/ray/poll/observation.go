@@ -1,0 +1,150 @@
+package poll
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+)
+
+// Key names the Kubernetes object that is told when an observation changed.
+type Key struct {
+	// Kind is that of the object, such as "RayJob".
+	Kind string
+	types.NamespacedName
+}
+
+// String returns "Kind/namespace/name".
+func (k Key) String() string { return k.Kind + "/" + k.NamespacedName.String() }
+
+// Target names what to ask.
+type Target struct {
+	// Owner is the object on whose behalf Ray is asked. It has one target at a time.
+	Owner Key
+	// OwnerUID tells one life of the owner from the next, so that an observation made for a deleted object is never taken
+	// for one of its successor.
+	OwnerUID types.UID
+	// BaseURL is the address of the dashboard; see dashboard.URL.
+	BaseURL string
+	// SubmissionID is the job to ask for. If it is empty, only the cluster itself is asked for.
+	SubmissionID string
+	// Token is sent with every request unless it is empty.
+	Token string
+}
+
+// String tells everything but the token.
+func (t Target) String() string {
+	return fmt.Sprintf("%s (uid %q) at %s job %q", t.Owner, t.OwnerUID, t.BaseURL, t.SubmissionID)
+}
+
+// GoString keeps the token out of %#v.
+func (t Target) GoString() string { return t.String() }
+
+// MarshalLog keeps the token out of structured logs.
+func (t Target) MarshalLog() any { return t.String() }
+
+// Presence says whether Ray knows the job of a target.
+type Presence int
+
+// Unknown is the Presence until Ray has answered for the first time, and of targets without a job.
+const (
+	Unknown Presence = iota
+	Found
+	Missing
+)
+
+// String returns the name of the constant.
+func (p Presence) String() string {
+	switch p {
+	case Found:
+		return "Found"
+	case Missing:
+		return "Missing"
+	}
+	return "Unknown"
+}
+
+// Observation is what Ray last said about a target. All times are by the poller's clock, except those inside Job.
+type Observation struct {
+	Target Target
+	// Asked is when the last request that has ended was sent; zero before the first one has ended.
+	Asked time.Time
+	// Answered is when the last request that was answered was sent, so Job and JobFound are at least as new as that.
+	// Zero if Ray has not answered this poller yet, which includes the time after a restart of the operator.
+	Answered time.Time
+	// JobFound, Job, SessionName and RayVersion are from the last answer. They stay when later requests fail.
+	JobFound Presence
+	// Job is nil unless JobFound is Found.
+	Job *dashboard.JobDetails
+	// SessionName is the life of the head that gave the answer; see dashboard.Version. That of a Missing job was read
+	// after the job was found missing.
+	SessionName string
+	RayVersion  string
+	// Err is why the last request failed; nil after an answer.
+	Err error
+	// Failures is how many requests in a row have failed. A conclusion from silence should require several.
+	Failures int
+	// FailingSince is when the first of them was sent; zero after an answer.
+	FailingSince time.Time
+}
+
+// answer is the outcome of one question about one target.
+type answer struct {
+	asked    time.Time
+	presence Presence
+	job      *dashboard.JobDetails
+	err      error
+}
+
+// after returns the observation that follows from one more answer.
+func (o Observation) after(a answer, version dashboard.Version) Observation {
+	o.Asked = a.asked
+	if a.err != nil {
+		o.Err = a.err
+		o.Failures++
+		if o.FailingSince.IsZero() {
+			o.FailingSince = a.asked
+		}
+		return o
+	}
+	o.Answered = a.asked
+	o.JobFound, o.Job = a.presence, a.job
+	o.SessionName, o.RayVersion = version.Session, version.Ray
+	o.Err, o.Failures, o.FailingSince = nil, 0, time.Time{}
+	return o
+}
+
+// tells reports whether the owner has to be told of the step from the observation before to this one. The text of an
+// error is not worth telling, except when it turns out to be about the token, or no more.
+func (o Observation) tells(before Observation) bool {
+	firstAnswer := before.Answered.IsZero() && !o.Answered.IsZero()
+	return firstAnswer ||
+		o.JobFound != before.JobFound ||
+		o.SessionName != before.SessionName ||
+		o.RayVersion != before.RayVersion ||
+		(o.Err == nil) != (before.Err == nil) ||
+		errors.Is(o.Err, dashboard.ErrUnauthorized) != errors.Is(before.Err, dashboard.ErrUnauthorized) ||
+		!sameJob(o.Job, before.Job)
+}
+
+// sameJob compares the parts of a job that a controller acts upon or shows.
+func sameJob(a, b *dashboard.JobDetails) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Message == b.Message && a.ErrorType == b.ErrorType &&
+		a.StartTime.Equal(b.StartTime) && a.EndTime.Equal(b.EndTime) &&
+		exitCode(a) == exitCode(b) && maps.Equal(a.Metadata, b.Metadata)
+}
+
+// exitCode makes exit codes comparable; no code at all lies outside the range of those that there are.
+func exitCode(job *dashboard.JobDetails) int64 {
+	if job.DriverExitCode == nil {
+		return 1 << 32
+	}
+	return int64(*job.DriverExitCode)
+}

@@ -1,0 +1,182 @@
+package raycluster
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+// members are the Pods of one group, sorted by what they still count for.
+type members struct {
+	// live Pods are or may become capacity.
+	live []*corev1.Pod
+	// doomed Pods will never work again and are not being deleted yet.
+	doomed []*corev1.Pod
+	// terminating Pods are neither capacity nor victims, but still hold their slot.
+	terminating []*corev1.Pod
+}
+
+// membersOf sorts the Pods of a group. The head's group name is "headgroup".
+func membersOf(pods []*corev1.Pod, group string) members {
+	var m members
+	for _, pod := range pods {
+		switch {
+		case groupOf(pod) != group:
+		case pod.DeletionTimestamp != nil:
+			m.terminating = append(m.terminating, pod)
+		case beyondRepair(pod):
+			m.doomed = append(m.doomed, pod)
+		default:
+			m.live = append(m.live, pod)
+		}
+	}
+	return m
+}
+
+func (m members) count() int { return len(m.live) + len(m.doomed) + len(m.terminating) }
+
+// groupOf is the group that a Pod belongs to. A head belongs to the head's group whatever its group label says.
+func groupOf(pod *corev1.Pod) string {
+	if pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead {
+		return rayv1.HeadGroupName
+	}
+	return pod.Labels[rayv1.LabelGroup]
+}
+
+// beyondRepair tells whether the kubelet will never bring the Pod back to work: it has ended, or its Ray container
+// has ended and the Pod's restart policy is Never.
+func beyondRepair(pod *corev1.Pod) bool {
+	switch pod.Status.Phase {
+	case corev1.PodFailed, corev1.PodSucceeded:
+		return true
+	case corev1.PodRunning:
+		return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && rayContainerEnded(pod)
+	default:
+		return false
+	}
+}
+
+func rayContainerEnded(pod *corev1.Pod) bool {
+	if len(pod.Spec.Containers) == 0 {
+		return false
+	}
+	ray := pod.Spec.Containers[0].Name
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == ray && s.State.Terminated != nil
+	})
+}
+
+// byWorth orders Pods from the most to the least valuable: ready before running before scheduled before pending,
+// then the older, then the lower replica index, then the name, so that every planner picks the same victims.
+func byWorth(a, b *corev1.Pod) int {
+	if c := cmp.Compare(worth(b), worth(a)); c != 0 {
+		return c
+	}
+	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(indexOf(a, rayv1.LabelWorkerGroupReplicaIndex), indexOf(b, rayv1.LabelWorkerGroupReplicaIndex)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
+
+func worth(pod *corev1.Pod) int {
+	switch {
+	case podReady(pod):
+		return 3
+	case pod.Status.Phase == corev1.PodRunning:
+		return 2
+	case pod.Spec.NodeName != "":
+		return 1
+	default:
+		return 0
+	}
+}
+
+// podReady tells whether the Pod runs and reports Ready.
+func podReady(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// indexOf reads a label that holds a number; it is -1 when the label is missing or no number.
+func indexOf(pod *corev1.Pod, label string) int {
+	index, err := strconv.Atoi(pod.Labels[label])
+	if err != nil {
+		return -1
+	}
+	return index
+}
+
+// incarnationOf is the incarnation number of a Pod, or 0 for one that was made by another operator.
+func incarnationOf(pod *corev1.Pod) int64 {
+	n, err := strconv.ParseInt(pod.Labels[rayv1.LabelIncarnation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// replica is the unit in which a worker group is counted: numOfHosts Pods that share a replica index.
+type replica struct {
+	index int
+	pods  []*corev1.Pod
+}
+
+// replicasOf groups live Pods by replica index. Pods without an index, and Pods that claim a host which another one
+// already has, become replicas of their own at the indices that are free, so that every Pod is counted once.
+func replicasOf(live []*corev1.Pod, hosts int, taken map[int]bool) []replica {
+	byIndex := map[int]*replica{}
+	var strays []*corev1.Pod
+	for _, pod := range slices.SortedFunc(slices.Values(live), byWorth) {
+		index := indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)
+		r := byIndex[index]
+		switch {
+		case index < 0, r != nil && (hosts == 1 || hostTaken(r.pods, pod)):
+			strays = append(strays, pod)
+		case r == nil:
+			byIndex[index] = &replica{index: index, pods: []*corev1.Pod{pod}}
+		default:
+			r.pods = append(r.pods, pod)
+		}
+	}
+	for index := range byIndex {
+		taken[index] = true
+	}
+	for _, pod := range strays {
+		index := firstFree(taken)
+		byIndex[index] = &replica{index: index, pods: []*corev1.Pod{pod}}
+	}
+	replicas := make([]replica, 0, len(byIndex))
+	for _, r := range byIndex {
+		replicas = append(replicas, *r)
+	}
+	slices.SortFunc(replicas, func(a, b replica) int { return cmp.Compare(a.index, b.index) })
+	return replicas
+}
+
+func hostTaken(pods []*corev1.Pod, pod *corev1.Pod) bool {
+	host := indexOf(pod, rayv1.LabelReplicaHostIndex)
+	return slices.ContainsFunc(pods, func(other *corev1.Pod) bool {
+		return indexOf(other, rayv1.LabelReplicaHostIndex) == host
+	})
+}
+
+// firstFree takes the smallest index that is not taken yet.
+func firstFree(taken map[int]bool) int {
+	for index := 0; ; index++ {
+		if !taken[index] {
+			taken[index] = true
+			return index
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package rayjob runs RayJobs: it makes their clusters, has the job submitted once, and follows it to its end by
+// what Ray says about it.
+package rayjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/wake"
+)
+
+// Name is the controller's name in events, logs and metrics.
+const Name = "rayjob-controller"
+
+// Asker asks Ray in the background; see internal/ray/poll.
+type Asker interface {
+	Track(poll.Target)
+	Forget(poll.Key)
+	Observation(poll.Key) (poll.Observation, bool)
+}
+
+// Reconciler plans RayJobs while a term is valid.
+type Reconciler struct {
+	Reader   client.Reader
+	Executor *action.Executor
+	Gate     leadership.Gate
+	Holds    *action.Holds
+	Poller   Asker
+	Settings Settings
+	Clock    clock.PassiveClock
+	// Bell wakes everything when a term begins, and single jobs when Ray has a new answer.
+	Bell *wake.Bell
+	// Concurrency is how many RayJobs are planned at once.
+	Concurrency int
+}
+
+// SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	everywhere := false
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&rayv1.RayJob{}).
+		Owns(&rayv1.RayCluster{}).
+		Owns(&batchv1.Job{}).
+		Owns(&corev1.Service{}).
+		WatchesRawSource(r.Bell.Source()).
+		WithOptions(controller.Options{NeedLeaderElection: &everywhere, MaxConcurrentReconciles: max(r.Concurrency, 1)}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile is observe → plan → apply.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if _, ok := r.Gate.Current(); !ok {
+		// A standby does nothing; everything is queued again when its term begins.
+		return reconcile.Result{}, nil
+	}
+	snapshot, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if snapshot.Job == nil {
+		r.Poller.Forget(pollKey(request.NamespacedName))
+		return reconcile.Result{}, nil
+	}
+	now := r.Clock.Now()
+	decision := Plan(snapshot, r.Settings, now)
+	r.ask(request.NamespacedName, snapshot.Job.UID, decision.Ask)
+	result, err := r.Executor.Run(ctx, snapshot.Job, decision.Plan)
+	switch {
+	case errors.Is(err, leadership.ErrNoTerm):
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: action.ConflictPause}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	if snapshot.Job.DeletionTimestamp != nil {
+		r.Holds.Forget(snapshot.Job.UID)
+		r.Executor.Ray.Forget(snapshot.Job.UID)
+		return reconcile.Result{}, result.Err()
+	}
+	retry := r.Holds.Record(snapshot.Job.UID, decision.Plan, result, now)
+	return reconcile.Result{RequeueAfter: action.Soonest(decision.LookAgain, retry)}, nil
+}
+
+// ask tells the poller what the plan wants to know; the answer comes back through the Bell.
+func (r *Reconciler) ask(name types.NamespacedName, uid types.UID, question *Question) {
+	if question == nil {
+		r.Poller.Forget(pollKey(name))
+		return
+	}
+	r.Poller.Track(poll.Target{Owner: pollKey(name), OwnerUID: uid, BaseURL: question.BaseURL, SubmissionID: question.SubmissionID})
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -62,11 +63,17 @@ func TestParseUnderstandsTheChart(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Parse: %v", err)
 			}
+			for _, warning := range got.Warnings {
+				if !strings.HasSuffix(warning, notYet) {
+					t.Errorf("unexpected warning: %s", warning)
+				}
+			}
 			want := defaultConfig()
 			change(&want)
 			for _, pods := range []*Config{&want, &got} {
 				pods.HeadSidecarContainers, pods.WorkerSidecarContainers, pods.DefaultContainerEnvs = nil, nil, nil
 				pods.DefaultPodAnnotations, pods.DefaultPodLabels = nil, nil
+				pods.Warnings = nil
 			}
 			if d := diff(want, got); d != "" {
 				t.Errorf("Config (-want +got):\n%s", d)

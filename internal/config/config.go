@@ -171,6 +171,6 @@ func Parse(args []string, getenv func(string) string, readFile func(string) ([]b
 	}
 	environment, replaced := parseEnvironment(getenv, s.DeleteRayJobAfterJobFinishes)
 	c.Environment = environment
-	c.Warnings = slices.Concat(warnings, flags.withoutEffect(), replaced)
+	c.Warnings = slices.Concat(warnings, flags.withoutEffect(), c.notYet(), replaced)
 	return c, nil
 }

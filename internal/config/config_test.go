@@ -14,6 +14,9 @@ import (
 	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
+// notYet is the end of the warnings about what is accepted only.
+const notYet = " is accepted, but this version does not act on it"
+
 // configPath is where the file of a test case stands.
 const configPath = "/etc/kuberay/config.yaml"
 
@@ -97,6 +100,10 @@ func TestParse(t *testing.T) {
 				c.QPS, c.Burst = 2.5, 3
 				c.Kubeconfig = "/k"
 				c.FeatureGates = MakeFeatureGates(map[Gate]bool{RayCronJob: true})
+				c.Warnings = []string{
+					"batch scheduler yunikorn" + notYet, "the use of the Kubernetes proxy" + notYet,
+					"feature gate RayCronJob" + notYet,
+				}
 			},
 		},
 		"given flags with one dash and an empty argument between them, all are read": {
@@ -105,7 +112,10 @@ func TestParse(t *testing.T) {
 		},
 		"given the old batch scheduler switch, volcano is chosen": {
 			args: []string{"--enable-batch-scheduler"},
-			want: func(c *Config) { c.BatchScheduler = "volcano" },
+			want: func(c *Config) {
+				c.BatchScheduler = "volcano"
+				c.Warnings = []string{"batch scheduler volcano" + notYet}
+			},
 		},
 		"given the old upgrade switch, it is only warned about": {
 			args: []string{"--forced-cluster-upgrade"},
@@ -173,6 +183,9 @@ burst: 2
 				c.UseKubernetesProxy, c.EnableMetrics = true, true
 				c.Environment.DeleteRayJobAfterFinish = true
 				c.QPS, c.Burst = 1.5, 2
+				c.Warnings = []string{
+					"batch scheduler volcano" + notYet, "the use of the Kubernetes proxy" + notYet,
+				}
 			},
 		},
 		"given a file that spells out empty values, they mean the defaults": {
@@ -195,6 +208,7 @@ burst: 2
 				c.Warnings = []string{
 					"flag --burst is ignored because --config names a configuration file",
 					"flag --qps is ignored because --config names a configuration file",
+					"feature gate RayClusterMTLS" + notYet,
 				}
 			},
 		},

@@ -99,6 +99,24 @@ func (s settings) config() Config {
 	}
 }
 
+// notYet returns a warning for everything that is set and that this version accepts without acting on it.
+func (c Config) notYet() []string {
+	const tail = " is accepted, but this version does not act on it"
+	var warnings []string
+	if c.BatchScheduler != "" {
+		warnings = append(warnings, "batch scheduler "+c.BatchScheduler+tail)
+	}
+	if c.UseKubernetesProxy {
+		warnings = append(warnings, "the use of the Kubernetes proxy"+tail)
+	}
+	for _, gate := range alphaGates() {
+		if c.FeatureGates.Enabled(gate) {
+			warnings = append(warnings, "feature gate "+string(gate)+tail)
+		}
+	}
+	return warnings
+}
+
 const (
 	encoderJSON    = "json"
 	encoderConsole = "console"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -63,6 +65,8 @@ type Options struct {
 	Version string
 	// HTTP reaches Ray dashboards. Optional.
 	HTTP *http.Client
+	// Registerer takes the operator's own metrics; by default the registry that the metrics endpoint serves.
+	Registerer prometheus.Registerer
 	// Log receives all log lines.
 	Log logr.Logger
 }
@@ -113,6 +117,8 @@ func newManager(cfg config.Config, options Options) (manager.Manager, error) {
 		GracefulShutdownTimeout: ptr.To(shutdownLimit),
 		// Leadership is a property of a write here, see internal/leadership; all replicas run hot.
 		LeaderElection: false,
+		// The names are constants of this program; the check would only forbid two operators in one test process.
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
@@ -162,8 +168,12 @@ func (w *wiring) connect(ctx context.Context) error {
 	if web == nil {
 		web = dashboard.NewHTTPClient()
 	}
+	registerer := w.options.Registerer
+	if registerer == nil {
+		registerer = metrics.Registry
+	}
 	poller := poll.New(poll.Options{
-		HTTPClient: web, Registerer: metrics.Registry,
+		HTTPClient: web, Registerer: registerer,
 		Notify: func(key poll.Key) { w.jobs.Ring(key.NamespacedName) },
 	})
 	sender := action.NewRay(action.RayOptions{

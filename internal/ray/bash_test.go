@@ -2,47 +2,27 @@ package ray
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestMain lets the test binary stand in for the programs that a generated line of shell calls.
-func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "ray":
-		os.Exit(standInForRay())
-	case "sleep":
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-// standInForRay prints its arguments as JSON. As "ray health-check" it fails as long as the file named by FAILURES
-// holds a character, and takes one away.
-func standInForRay() int {
-	text, err := json.Marshal(os.Args[1:])
-	if err != nil {
-		return 2
-	}
-	fmt.Println(string(text))
-	file := os.Getenv("FAILURES")
-	if file == "" {
-		return 0
-	}
-	left, err := os.ReadFile(file)
-	if err != nil || len(left) == 0 {
-		return 0
-	}
-	if err := os.WriteFile(file, left[1:], 0o600); err != nil {
-		return 2
-	}
-	return 1
-}
+// rayProgram stands in for Ray. It writes down its arguments, prints one line, and fails as often as the file named by
+// FAILURES has lines. It is a script and not the test binary, because that takes very long to start under -race.
+const rayProgram = `
+printf '%s\0' "$#" "$@" >> "$CALLS"
+echo "printed by Ray"
+mapfile failures 2> /dev/null < "$FAILURES" || exit 0
+[ "${#failures[@]}" -eq 0 ] && exit 0
+printf '%s' "${failures[@]:1}" > "$FAILURES"
+exit 1
+`
 
 // container runs lines of shell as a kubelet and a container would.
 type container struct {
@@ -53,25 +33,42 @@ type container struct {
 
 func newContainer(t *testing.T, variables map[string]string) container {
 	t.Helper()
-	self, err := os.Executable()
+	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Fatalf("finding the test binary: %v", err)
+		t.Fatalf("the test runs generated lines of shell: %v", err)
 	}
-	dir := t.TempDir()
-	for _, program := range []string{"ray", "sleep"} {
-		if err := os.Symlink(self, filepath.Join(dir, program)); err != nil {
-			t.Fatalf("putting the stand-in for %s in place: %v", program, err)
+	c := container{dir: t.TempDir(), variables: variables}
+	for _, sub := range []string{"bin", "work"} {
+		if err := os.Mkdir(c.path(sub), 0o700); err != nil {
+			t.Fatalf("making a directory for the container: %v", err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "work"), 0o700); err != nil {
-		t.Fatalf("making the working directory: %v", err)
+	for name, script := range map[string]string{"ray": rayProgram, "sleep": "exit 0\n"} {
+		if err := os.WriteFile(c.path("bin", name), []byte("#!"+bash+"\n"+script), 0o700); err != nil {
+			t.Fatalf("putting the stand-in for %s in place: %v", name, err)
+		}
 	}
-	return container{dir: dir, variables: variables}
+	c.failFirst(t, 0)
+	return c
+}
+
+func (c container) path(parts ...string) string {
+	return filepath.Join(append([]string{c.dir}, parts...)...)
+}
+
+// failFirst makes Ray fail the given number of times.
+func (c container) failFirst(t *testing.T, times int) {
+	t.Helper()
+	if err := os.WriteFile(c.path("failures"), bytes.Repeat([]byte("\n"), times), 0o600); err != nil {
+		t.Fatalf("preparing failures of Ray: %v", err)
+	}
 }
 
 // result is what running a line of shell led to.
 type result struct {
-	calls    [][]string
+	// calls are the arguments of each call of Ray.
+	calls [][]string
+	// commands is the number of commands that the shell ran, Ray included.
 	commands int
 	stdout   string
 	stderr   string
@@ -80,29 +77,52 @@ type result struct {
 
 // run gives the line to the shell after the kubelet's replacements, and counts the commands that the shell runs.
 func (c container) run(line string) result {
-	log := filepath.Join(c.dir, "commands")
-	if err := os.RemoveAll(log); err != nil {
-		return result{err: err}
+	for _, name := range []string{"calls", "commands"} {
+		if err := os.RemoveAll(c.path(name)); err != nil {
+			return result{err: err}
+		}
 	}
 	prefix := `set -T; exec 3>>"$COMMANDS"; unset COMMANDS; trap 'echo >&3' DEBUG; `
 	cmd := exec.Command("bash", "-c", "--", prefix+expandAsKubelet(line, c.variables))
-	cmd.Dir = filepath.Join(c.dir, "work")
-	cmd.Env = []string{"PATH=" + c.dir, "COMMANDS=" + log}
+	cmd.Dir = c.path("work")
+	cmd.Env = []string{
+		"PATH=" + c.path("bin"), "COMMANDS=" + c.path("commands"), "CALLS=" + c.path("calls"), "FAILURES=" + c.path("failures"),
+	}
 	for name, value := range c.variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	got := result{err: cmd.Run(), stdout: stdout.String(), stderr: stderr.String()}
-	executed, _ := os.ReadFile(log)
-	got.commands = bytes.Count(executed, []byte("\n"))
-	for line := range strings.Lines(got.stdout) {
-		var call []string
-		if json.Unmarshal([]byte(line), &call) == nil {
-			got.calls = append(got.calls, call)
-		}
+	err := cmd.Run()
+	calls, callsErr := c.calls()
+	executed, readErr := os.ReadFile(c.path("commands"))
+	if errors.Is(readErr, fs.ErrNotExist) {
+		readErr = nil
 	}
-	return got
+	return result{
+		calls: calls, commands: bytes.Count(executed, []byte("\n")),
+		stdout: stdout.String(), stderr: stderr.String(), err: errors.Join(err, callsErr, readErr),
+	}
+}
+
+// calls reads what the stand-in for Ray wrote: for each call the number of arguments and the arguments.
+func (c container) calls() ([][]string, error) {
+	text, err := os.ReadFile(c.path("calls"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var calls [][]string
+	for words := strings.Split(string(text), "\x00"); len(words) > 1; {
+		count, err := strconv.Atoi(words[0])
+		if err != nil || count >= len(words) {
+			return nil, fmt.Errorf("the calls of Ray cannot be read from %q", text)
+		}
+		calls, words = append(calls, words[1:count+1]), words[count+1:]
+	}
+	return calls, nil
 }
 
 // expandAsKubelet replaces references to variables in an argument of a container. The rules are those of the

@@ -15,7 +15,7 @@ import (
 const hostile = "a'b\"c; canary & $(canary) `canary` \\"
 
 func variablesOfTests() map[string]string {
-	return map[string]string{"PLAIN": "p1", "BLANKS": "two words", "HOSTILE": hostile}
+	return map[string]string{"PLAIN": "p1", "BLANKS": "two words", "HOSTILE": hostile, "INDIRECT": "x[$(canary)]"}
 }
 
 func TestQuoteFlagValue(t *testing.T) {
@@ -55,6 +55,7 @@ func TestQuoteFlagValue(t *testing.T) {
 		"a line break belongs to the value":                 {value: "a\ncanary", want: []string{"a\ncanary"}},
 		"blanks and line breaks around are dropped":         {value: " 4 \n", text: "4", want: []string{"4"}},
 		"a blank inside belongs to the value":               {value: "/my dir", want: []string{"/my dir"}},
+		"a tab inside belongs to the value":                 {value: "/my\tdir", want: []string{"/my\tdir"}},
 		"a quote that is never closed stays text":           {value: "it's", want: []string{"it's"}},
 		"a double quote that is never closed stays text":    {value: `5"$(canary)`, want: []string{`5"$(canary)`}},
 		"a backslash at the end stays text":                 {value: `a\`, want: []string{`a\`}},
@@ -99,7 +100,7 @@ func TestParametersCannotRunCommands(t *testing.T) {
 	tokens := []string{
 		";", "&", "&&", "|", "`", "$(", "$((", "))", ")", "(", "<", ">", "<(", "\n", " ", "\t", "'", `"`, `\`, "$", "$$",
 		"${", "}", "{", ",", "[", "]", "$[", "#", "~", "*", "?", "!", "=", "-", ":", "%", "@P", "canary", "a", "--x", "é",
-		"$HOSTILE", "$(HOSTILE)", "${HOSTILE}", "${HOSTILE@P}", "${!PLAIN}", "$PLAIN", "$(NONE)", "$'", `\'`, "\r", "\x00", "\x01",
+		"$HOSTILE", "$(HOSTILE)", "${HOSTILE}", "${HOSTILE@P}", "${!INDIRECT}", "${PLAIN:INDIRECT}", "$PLAIN", "$(NONE)", "$'", `\'`, "\r", "\x00", "\x01",
 		`{"a":`, "1}", "true", "exit", "eval ", "IFS=x ", "\\\n", "${NONE:-", "$((x[", "$(PLAIN",
 	}
 	value := rapid.Custom(func(t *rapid.T) string {

@@ -12,11 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// accelerators are the resources of Kubernetes that Ray counts under a name of its own, in the order in which they
-// are looked for. The next one is found only when the container has none of those before it.
-var accelerators = [...]struct{ kubernetes, ray string }{
-	{"aws.amazon.com/neuroncore", "neuron_cores"},
-	{ResourceTPU, "TPU"},
+// accelerator is a resource of Kubernetes that Ray counts under a name of its own.
+type accelerator struct{ kubernetes, ray string }
+
+// accelerators are in the order in which they are looked for. The next one counts only when the container has none of
+// those before it.
+func accelerators() []accelerator {
+	return []accelerator{
+		{"aws.amazon.com/neuroncore", "neuron_cores"},
+		{ResourceTPU, "TPU"},
+	}
 }
 
 var migPartition = regexp.MustCompile(`nvidia\.com/mig-\d+g\.\d+gb$`)
@@ -85,17 +90,17 @@ func detectAccelerator(params map[string]string, limits corev1.ResourceList) {
 	if !ok {
 		return
 	}
-	for _, accelerator := range accelerators {
-		if _, named := custom[accelerator.ray]; named {
+	for _, a := range accelerators() {
+		if _, named := custom[a.ray]; named {
 			return
 		}
 	}
-	for _, accelerator := range accelerators {
-		count := limits[corev1.ResourceName(accelerator.kubernetes)]
+	for _, a := range accelerators() {
+		count := limits[corev1.ResourceName(a.kubernetes)]
 		if count.IsZero() {
 			continue
 		}
-		custom[accelerator.ray] = count.AsApproximateFloat64()
+		custom[a.ray] = count.AsApproximateFloat64()
 		params[paramResources] = quoteResources(custom)
 		return
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -122,13 +124,13 @@ func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("calling %s: %w", call, err)
+		return nil, c.unanswered(call, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing depends on it: the answer has been read or has failed already
+	defer response.Body.Close()
 
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer to %s: %w", call, err)
+		return nil, c.unanswered(call, fmt.Errorf("reading the answer: %w", err))
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return nil, answered(call.String(), response.StatusCode, body, call.meanings...)
@@ -137,6 +139,18 @@ func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes", call, ErrUnexpectedAnswer, maxAnswer)
 	}
 	return body, nil
+}
+
+// unanswered returns the error for a call to which there was no whole answer.
+func (c *Client) unanswered(call call, err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // the rest of it repeats the method and the URL
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %s: %w", call.timeout, err)
+	}
+	return &CallError{Call: call.String(), BaseURL: c.base, Err: err}
 }
 
 // request builds the HTTP request of a call.

@@ -40,9 +40,27 @@ const (
 // answers many failures with a whole Python traceback.
 const maxErrorText = 512
 
+// CallError is a call to which there was no answer. Of a call that writes it leaves open whether Ray has performed it.
+type CallError struct {
+	// Call is the method and the path that were called, such as "GET /api/jobs/raysubmit_1".
+	Call string
+	// BaseURL is the address of the dashboard.
+	BaseURL string
+	// Err is what went wrong.
+	Err error
+}
+
+// Error names the call, the dashboard and what went wrong.
+func (e *CallError) Error() string {
+	return fmt.Sprintf("calling %s at %s: %v", e.Call, e.BaseURL, e.Err)
+}
+
+// Unwrap returns what went wrong.
+func (e *CallError) Unwrap() error { return e.Err }
+
 // StatusError is an answer with a status code other than 2xx.
 type StatusError struct {
-	// Call is the method and the path that were called, such as "GET /api/jobs/raysubmit_1".
+	// Call is the method and the path that were called, such as "GET /api/jobs/raysubmit_1". Error leaves it out if empty.
 	Call string
 	// Code is the HTTP status code.
 	Code int
@@ -58,10 +76,13 @@ func (e *StatusError) Error() string {
 	if e.Text != "" {
 		answer += ": " + e.Text
 	}
-	if e.kind == nil {
-		return fmt.Sprintf("%s: %s", e.Call, answer)
+	if e.kind != nil {
+		answer = fmt.Sprintf("%v (%s)", e.kind, answer)
 	}
-	return fmt.Sprintf("%s: %v (%s)", e.Call, e.kind, answer)
+	if e.Call != "" {
+		answer = e.Call + ": " + answer
+	}
+	return answer
 }
 
 // Unwrap returns the meaning of the answer, or nil if it has none that this package knows.

@@ -28,7 +28,8 @@ type Options struct {
 	MaxBackoff time.Duration
 	// Clock is the real one by default. Time-outs of requests always follow the real one.
 	Clock clock.WithTicker
-	// Random spreads the retries of dashboards that failed together. It is only used by one goroutine at a time.
+	// Random spreads the retries of dashboards that failed together; by default it follows from the time of New. It is used
+	// by one goroutine at a time.
 	Random rand.Source
 	// HTTPClient carries the requests; dashboard.NewHTTPClient by default.
 	HTTPClient *http.Client
@@ -57,7 +58,7 @@ func (o Options) withDefaults() Options {
 		o.Clock = clock.RealClock{}
 	}
 	if o.Random == nil {
-		o.Random = rand.NewPCG(rand.Uint64(), rand.Uint64())
+		o.Random = rand.NewPCG(uint64(o.Clock.Now().UnixNano()), 0)
 	}
 	if o.HTTPClient == nil {
 		o.HTTPClient = dashboard.NewHTTPClient()

@@ -122,6 +122,7 @@ func (p *Poller) record(asking context.Context, h *host, q question, r reply) ([
 		h.version, h.staleVersion = *r.version, 0
 	}
 	if silent(r.err) {
+		r.err = aboutDashboard(h.address.url, r.err)
 		return p.recordSilence(h, r.answer), false
 	}
 	now := p.options.Clock.Now()
@@ -162,4 +163,19 @@ func (p *Poller) settle(h *host, began time.Time) {
 	h.slow = p.options.Clock.Since(began) > slowVisit
 	p.schedule.release(h)
 	p.reschedule(h)
+}
+
+// aboutDashboard turns an error about one call into one about the dashboard, for targets that were not asked for share it.
+func aboutDashboard(url string, err error) error {
+	var call *dashboard.CallError
+	var status *dashboard.StatusError
+	switch {
+	case errors.As(err, &call):
+		err = call.Err
+	case errors.As(err, &status):
+		general := *status
+		general.Call = ""
+		err = &general
+	}
+	return fmt.Errorf("asking the dashboard at %s: %w", url, err)
 }

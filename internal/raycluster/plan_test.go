@@ -1,0 +1,427 @@
+package raycluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+)
+
+var planNow = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// world is a RayCluster and its Pods, as a plan sees them.
+type world struct {
+	Snapshot
+	settings Settings
+}
+
+// demo is a cluster "demo" with one group "a" of two workers and no Pod yet.
+func demo(edits ...func(*world)) *world {
+	container := func(name string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "img:1"}}}}
+	}
+	w := &world{settings: DefaultSettings()}
+	w.Cluster = &rayv1.RayCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "u-1", Generation: 1},
+		Spec: rayv1.RayClusterSpec{
+			HeadGroupSpec: rayv1.HeadGroupSpec{Template: container("ray-head")},
+			WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "a", Replicas: ptr.To[int32](2), MinReplicas: ptr.To[int32](0),
+				MaxReplicas: ptr.To[int32](4), NumOfHosts: 1, Template: container("ray-worker")}},
+		},
+	}
+	w.Named = map[string]*corev1.Service{}
+	for _, edit := range edits {
+		edit(w)
+	}
+	return w
+}
+
+// planned applies a plan to the world as the API server would, and returns what it did.
+func (w *world) pass(now time.Time) []string {
+	plan := Plan(w.Snapshot, w.settings, now)
+	if plan.Status != nil {
+		w.Cluster = plan.Status.Object.(*rayv1.RayCluster)
+	}
+	var did []string
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case action.Create:
+			pod := a.Object.DeepCopyObject().(*corev1.Pod)
+			pod.UID, pod.CreationTimestamp, pod.Status.Phase = types.UID(pod.Name), metav1.NewTime(now), corev1.PodPending
+			w.Pods = append(w.Pods, pod)
+			did = append(did, "create "+slotName(pod))
+		case action.Apply:
+			service := a.Object.(*corev1.Service)
+			w.Named[service.Name] = service
+			w.Owned = append(w.Owned, service)
+			did = append(did, "apply "+service.Name)
+		case action.Delete:
+			object := a.Object
+			object.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+			if pod, ok := object.(*corev1.Pod); ok {
+				did = append(did, "delete "+slotName(pod))
+			} else {
+				did = append(did, "delete "+object.GetName())
+			}
+		}
+	}
+	return did
+}
+
+// slotName is "head" or "<group>/<replica>", which does not depend on computed names.
+func slotName(pod *corev1.Pod) string {
+	if pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead {
+		return "head"
+	}
+	name := pod.Labels[rayv1.LabelGroup] + "/" + pod.Labels[rayv1.LabelWorkerGroupReplicaIndex]
+	if host, ok := pod.Labels[rayv1.LabelReplicaHostIndex]; ok {
+		name += "." + host
+	}
+	return name
+}
+
+func (w *world) pod(slot string) *corev1.Pod {
+	for _, pod := range w.Pods {
+		if slotName(pod) == slot && pod.DeletionTimestamp == nil {
+			return pod
+		}
+	}
+	panic("no Pod " + slot)
+}
+
+func (w *world) makeReady(pods ...*corev1.Pod) {
+	for _, pod := range pods {
+		pod.Spec.NodeName = "n1"
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	}
+}
+
+// gone removes the Pods that are terminating, as the kubelet would.
+func (w *world) gone() {
+	var rest []*corev1.Pod
+	for _, pod := range w.Pods {
+		if pod.DeletionTimestamp == nil {
+			rest = append(rest, pod)
+		}
+	}
+	w.Pods = rest
+}
+
+// ready is demo with all its Pods running and ready.
+func ready(edits ...func(*world)) *world {
+	w := demo(edits...)
+	w.pass(planNow)
+	w.makeReady(w.Pods...)
+	w.pass(planNow)
+	return w
+}
+
+func TestPlanOfPods(t *testing.T) {
+	group := func(w *world) *rayv1.WorkerGroupSpec { return &w.Cluster.Spec.WorkerGroupSpecs[0] }
+	for name, tc := range map[string]struct {
+		given func() *world
+		when  func(*world)
+		want  []string
+	}{
+		"a new cluster gets its Service, one head and its workers": {
+			given: func() *world { return demo() },
+			want:  []string{"apply demo-head-svc", "create head", "create a/0", "create a/1"},
+		},
+		"a ready cluster needs nothing": {given: func() *world { return ready() }},
+		"scaling up takes the next index": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { group(w).Replicas = ptr.To[int32](3) },
+			want:  []string{"create a/2"},
+		},
+		"replicas above the maximum count as the maximum": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { group(w).Replicas = ptr.To[int32](9) },
+			want:  []string{"create a/2", "create a/3"},
+		},
+		"scaling down takes the worker that is worth least": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				group(w).Replicas = ptr.To[int32](1)
+				w.pod("a/0").Status.Conditions = nil
+			},
+			want: []string{"delete a/0"},
+		},
+		"a terminating worker is neither capacity nor a victim": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				group(w).Replicas = ptr.To[int32](1)
+				w.pod("a/1").DeletionTimestamp = ptr.To(metav1.NewTime(planNow))
+			},
+		},
+		"a worker stuck terminating is replaced beside it, under another index": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.pod("a/0").DeletionTimestamp = ptr.To(metav1.NewTime(planNow)) },
+			want:  []string{"create a/2"},
+		},
+		"a deleted worker comes back at the smallest free index": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				w.pod("a/0").DeletionTimestamp = ptr.To(metav1.NewTime(planNow))
+				w.gone()
+			},
+			want: []string{"create a/0"},
+		},
+		"a failed worker is deleted and replaced at once": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.pod("a/0").Status.Phase = corev1.PodFailed },
+			want:  []string{"delete a/0", "create a/2"},
+		},
+		"a worker whose Ray container ended for good is replaced": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				pod := w.pod("a/1")
+				pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray-worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			},
+			want: []string{"delete a/1", "create a/2"},
+		},
+		"a worker whose Ray container will be restarted stays": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				pod := w.pod("a/1")
+				pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "ray-worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			},
+		},
+		"a failed head is deleted, and its successor waits until it is gone": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.pod("head").Status.Phase = corev1.PodFailed },
+			want:  []string{"delete head"},
+		},
+		"a terminating head keeps a second one from being made": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.pod("head").DeletionTimestamp = ptr.To(metav1.NewTime(planNow)) },
+		},
+		"a lost head is replaced and the workers are left alone": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				w.pod("head").DeletionTimestamp = ptr.To(metav1.NewTime(planNow))
+				w.gone()
+			},
+			want: []string{"create head"},
+		},
+		"of two heads the one that is worth more stays": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				second := w.pod("head").DeepCopy()
+				second.Name, second.UID, second.Status = "demo-head-zzzzz", "second", corev1.PodStatus{Phase: corev1.PodPending}
+				w.Pods = append([]*corev1.Pod{second}, w.Pods...)
+			},
+			want: []string{"delete head"},
+		},
+		"workersToDelete names go, and only those": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				group(w).Replicas = ptr.To[int32](1)
+				group(w).ScaleStrategy.WorkersToDelete = []string{w.pod("a/0").Name, "demo-a-worker-gone1", w.pod("head").Name}
+			},
+			want: []string{"delete a/0"},
+		},
+		"with the autoscaler on, surplus workers stay until they are named": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				w.Cluster.Spec.EnableInTreeAutoscaling = ptr.To(true)
+				group(w).Replicas = ptr.To[int32](1)
+			},
+		},
+		"the workers of a removed group go": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.Cluster.Spec.WorkerGroupSpecs = nil },
+			want:  []string{"delete a/0", "delete a/1"},
+		},
+		"a refused group is held back and does not hold up another one": {
+			given: func() *world {
+				return demo(func(w *world) {
+					b := *group(w).DeepCopy()
+					b.GroupName = "b"
+					w.Cluster.Spec.WorkerGroupSpecs = append(w.Cluster.Spec.WorkerGroupSpecs, b)
+					w.Holds = map[string]action.Hold{"a": {Reason: "FailedToCreateWorkerPod", Until: planNow.Add(time.Second)}}
+				})
+			},
+			want: []string{"apply demo-head-svc", "create head", "create b/0", "create b/1"},
+		},
+		"a replica of several hosts is a unit": {
+			given: func() *world {
+				return demo(func(w *world) { group(w).NumOfHosts = 2; group(w).Replicas = ptr.To[int32](1) })
+			},
+			want: []string{"apply demo-head-svc", "apply demo-headless", "create head", "create a/0.0", "create a/0.1"},
+		},
+		"a spec that makes no sense changes nothing that runs": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				group(w).MinReplicas = ptr.To[int32](9)
+				w.pod("a/0").Status.Phase = corev1.PodFailed
+			},
+		},
+		"suspending removes all Pods and keeps the Service": {
+			given: func() *world { return ready() },
+			when:  func(w *world) { w.Cluster.Spec.Suspend = ptr.To(true) },
+			want:  []string{"delete head", "delete a/0", "delete a/1"},
+		},
+		"a cluster that is managed by another controller is left alone": {
+			given: func() *world { return demo() },
+			when:  func(w *world) { w.Cluster.Spec.ManagedBy = ptr.To(rayv1.ManagedByMultiKueue) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.given()
+			if tc.when != nil {
+				tc.when(w)
+			}
+			if diff := cmp.Diff(tc.want, w.pass(planNow)); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlanNeverUsesANameTwice(t *testing.T) {
+	w := ready()
+	used := map[string]bool{}
+	for _, pod := range w.Pods {
+		used[pod.Name] = true
+	}
+	for round := range 50 {
+		for _, slot := range []string{"head", "a/0"} {
+			w.pod(slot).DeletionTimestamp = ptr.To(metav1.NewTime(planNow))
+		}
+		w.gone() // nobody saw these Pods die: only the status remembers their numbers
+		w.pass(planNow)
+		for _, pod := range []*corev1.Pod{w.pod("head"), w.pod("a/0")} {
+			if used[pod.Name] {
+				t.Fatalf("round %d: the name %s is used again", round, pod.Name)
+			}
+			used[pod.Name] = true
+		}
+	}
+}
+
+func TestStatusTellsWhatIs(t *testing.T) {
+	condition := func(w *world, kind string) string {
+		c := meta.FindStatusCondition(w.Cluster.Status.Conditions, kind)
+		if c == nil {
+			return "absent"
+		}
+		return string(c.Status) + "/" + c.Reason
+	}
+	for name, tc := range map[string]struct {
+		given      *world
+		when       func(*world)
+		wantState  rayv1.ClusterState
+		wantReady  string
+		wantProven string
+		wantFailed string
+	}{
+		"pending Pods": {
+			given: demo(), when: func(w *world) { w.pass(planNow) },
+			wantReady: "False/Unknown", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
+		},
+		"all ready": {
+			given: ready(), wantState: rayv1.ClusterStateReady,
+			wantReady: "True/HeadPodRunningAndReady", wantProven: "True/AllPodRunningAndReadyFirstTime", wantFailed: "absent",
+		},
+		"a worker fell: ready is withdrawn, provisioned stays": {
+			given: ready(), when: func(w *world) { w.pod("a/1").Status.Conditions = nil },
+			wantReady: "True/HeadPodRunningAndReady", wantProven: "True/AllPodRunningAndReadyFirstTime", wantFailed: "absent",
+		},
+		"the head alone is not the cluster": {
+			given: demo(), when: func(w *world) {
+				w.Holds = map[string]action.Hold{"a": {Reason: "FailedToCreateWorkerPod", Message: "exceeded quota: q", Until: planNow.Add(time.Minute)}}
+				w.pass(planNow)
+				w.makeReady(w.pod("head"))
+			},
+			wantReady: "True/HeadPodRunningAndReady", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "True/FailedCreateWorkerPod",
+		},
+		"the head's image cannot be pulled": {
+			given: demo(), when: func(w *world) {
+				w.pass(planNow)
+				w.pod("head").Status = corev1.PodStatus{Phase: corev1.PodPending,
+					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status"}},
+					ContainerStatuses: []corev1.ContainerStatus{{Name: "ray-head", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}}
+			},
+			wantReady: "False/ImagePullBackOff", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
+		},
+		"suspended": {
+			given: ready(), when: func(w *world) {
+				w.Cluster.Spec.Suspend = ptr.To(true)
+				w.pass(planNow)
+				w.gone()
+			},
+			wantState: rayv1.ClusterStateSuspended,
+			wantReady: "False/HeadPodNotFound", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.given
+			if tc.when != nil {
+				tc.when(w)
+			}
+			w.pass(planNow.Add(time.Second))
+			got := []string{string(w.Cluster.Status.State), condition(w, rayv1.ConditionHeadPodReady),
+				condition(w, rayv1.ConditionRayClusterProvisioned), condition(w, rayv1.ConditionReplicaFailure)}
+			want := []string{string(tc.wantState), tc.wantReady, tc.wantProven, tc.wantFailed}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("state, HeadPodReady, Provisioned, ReplicaFailure (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidSpecIsSaidOnce(t *testing.T) {
+	w := demo(func(w *world) { w.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](-1) })
+	first := Plan(w.Snapshot, w.settings, planNow)
+	if len(first.Events) != 1 || first.Events[0].Reason != "InvalidRayClusterSpec" || !strings.Contains(first.Events[0].Note, "minReplicas") {
+		t.Errorf("want one event that names the field, got %+v", first.Events)
+	}
+	w.Cluster = first.Status.Object.(*rayv1.RayCluster)
+	second := Plan(w.Snapshot, w.settings, planNow.Add(time.Minute))
+	if second.Status != nil || len(second.Events) > 0 || len(second.Actions) > 0 || second.LookAgain != 0 {
+		t.Errorf("nothing changed, so nothing is to be done or said: %+v", second)
+	}
+}
+
+func TestHoldsBackOffForTheirGroupOnly(t *testing.T) {
+	holds := action.NewHolds()
+	plan := Plan(demo().Snapshot, DefaultSettings(), planNow)
+	var refused action.Result
+	for _, a := range plan.Actions {
+		if a.Key() == "a" {
+			refused.Failures = append(refused.Failures, action.Failure{Action: a, Err: errors.New("exceeded quota")})
+		}
+	}
+	now := planNow
+	var waits []string
+	for range 8 {
+		wait := holds.Record("u-1", plan, refused, now)
+		waits = append(waits, fmt.Sprint(wait))
+		now = now.Add(wait)
+	}
+	want := []string{"1s", "2s", "4s", "8s", "16s", "32s", "1m0s", "1m0s"}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if held := holds.Of("u-1"); len(held) != 1 || held["a"].Message != "exceeded quota" {
+		t.Errorf("only group a is held, with the API server's text: %+v", held)
+	}
+	holds.Record("u-1", plan, action.Result{}, now)
+	if held := holds.Of("u-1"); len(held) != 0 {
+		t.Errorf("a success frees the group: %+v", held)
+	}
+}

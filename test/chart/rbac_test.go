@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// operatorRights are all rights of the operator with default values. Whoever adds one says in the chart's README what it
+// is for.
+func operatorRights() []string {
+	return []string{
+		"/pods: create delete get list watch",
+		"/services: create delete get list patch watch",
+		"batch/jobs: create delete get list watch",
+		"events.k8s.io/events: create patch",
+		"ray.io/rayclusters/finalizers: update",
+		"ray.io/rayclusters/status: get patch update",
+		"ray.io/rayclusters: create delete get list patch watch",
+		"ray.io/rayjobs/finalizers: update",
+		"ray.io/rayjobs/status: get patch update",
+		"ray.io/rayjobs: get list patch watch",
+	}
+}
+
+// leaseRights hold in the namespace of the release only.
+func leaseRights() []string {
+	return []string{
+		"coordination.k8s.io/leases: create",
+		"coordination.k8s.io/leases[ray-operator-leader]: get update",
+	}
+}
+
+func sorted(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return all
+}
+
+func TestRightsAreExactlyThese(t *testing.T) {
+	cases := map[string]struct {
+		values string
+		role   string
+		want   []string
+	}{
+		"given nothing, in the cluster":            {role: "ClusterRole/kuberay-operator", want: sorted(operatorRights())},
+		"given a single namespace, in the release": {values: "singleNamespaceInstall: true", role: "Role/ray-system/kuberay-operator", want: sorted(operatorRights())},
+		"given watched namespaces, in each": {
+			values: "{singleNamespaceInstall: true, watchNamespace: [a, b]}", role: "Role/b/kuberay-operator", want: sorted(operatorRights()),
+		},
+		"given nothing, for leader election": {
+			role: "Role/ray-system/kuberay-operator-leader-election", want: sorted(leaseRights()),
+		},
+		"given nothing, for editors of RayClusters": {
+			role: "ClusterRole/raycluster-editor-role",
+			want: []string{"ray.io/rayclusters/status: get", "ray.io/rayclusters: create delete get list patch update watch"},
+		},
+		"given nothing, for viewers of RayCronJobs": {
+			role: "ClusterRole/raycronjob-viewer-role",
+			want: []string{"ray.io/raycronjobs/status: get", "ray.io/raycronjobs: get list watch"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var role rbacv1.ClusterRole // a Role has the same fields that count here
+			render(t, tc.values).into(t, tc.role, &role)
+			if d := cmp.Diff(tc.want, rights(role.Rules)); d != "" {
+				t.Errorf("rights (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestBindingsNameTheServiceAccount(t *testing.T) {
+	cases := map[string]struct {
+		values  string
+		binding string
+		want    rbacv1.RoleRef
+	}{
+		"given nothing": {
+			values: "serviceAccount: {name: sa}", binding: "ClusterRoleBinding/kuberay-operator",
+			want: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kuberay-operator"},
+		},
+		"given another namespace": {
+			values: "{singleNamespaceInstall: true, watchNamespace: [a], serviceAccount: {name: sa}}", binding: "RoleBinding/a/kuberay-operator",
+			want: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kuberay-operator"},
+		},
+		"given leader election": {
+			values: "serviceAccount: {name: sa}", binding: "RoleBinding/ray-system/kuberay-operator-leader-election",
+			want: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "kuberay-operator-leader-election"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var binding rbacv1.ClusterRoleBinding
+			render(t, tc.values).into(t, tc.binding, &binding)
+			if d := cmp.Diff(tc.want, binding.RoleRef); d != "" {
+				t.Errorf("role (-want +got):\n%s", d)
+			}
+			want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "sa", Namespace: releaseNamespace}}
+			if d := cmp.Diff(want, binding.Subjects); d != "" {
+				t.Errorf("subjects (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestReadmeExplainsEveryRight compares the table of rights in the README with what the chart grants.
+func TestReadmeExplainsEveryRight(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chartPath, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `([^`]+)` \\| `([a-z ]+)` \\| (.+) \\|$")
+	var documented []string
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		group := m[1]
+		if group == "core" {
+			group = ""
+		}
+		documented = append(documented, group+"/"+m[2]+": "+m[3])
+		if strings.TrimSpace(m[4]) == "" {
+			t.Errorf("%s %s has no reason", m[1], m[2])
+		}
+	}
+	if d := cmp.Diff(sorted(operatorRights(), leaseRights()), sorted(documented)); d != "" {
+		t.Errorf("table of rights in the README (-granted +documented):\n%s", d)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/heliostat-io/heliostat/internal/config"
@@ -42,6 +43,7 @@ func run(args []string) error {
 		return err
 	}
 	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
 	for _, warning := range cfg.Warnings {
 		log.Info("A setting may not do what is expected", "setting", warning)
 	}

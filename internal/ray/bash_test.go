@@ -75,15 +75,20 @@ type result struct {
 	err      error
 }
 
-// run gives the line to the shell after the kubelet's replacements, and counts the commands that the shell runs.
+// run gives the line to the shell after the kubelet's replacements.
 func (c container) run(line string) result {
+	return c.runExpanded(expandAsKubelet(line, c.variables))
+}
+
+// runExpanded gives the line to the shell and counts the commands that the shell runs.
+func (c container) runExpanded(line string) result {
 	for _, name := range []string{"calls", "commands"} {
 		if err := os.RemoveAll(c.path(name)); err != nil {
 			return result{err: err}
 		}
 	}
 	prefix := `set -T; exec 3>>"$COMMANDS"; unset COMMANDS; trap 'echo >&3' DEBUG; `
-	cmd := exec.Command("bash", "-c", "--", prefix+expandAsKubelet(line, c.variables))
+	cmd := exec.Command("bash", "-c", "--", prefix+line)
 	cmd.Dir = c.path("work")
 	cmd.Env = []string{
 		"PATH=" + c.path("bin"), "COMMANDS=" + c.path("commands"), "CALLS=" + c.path("calls"), "FAILURES=" + c.path("failures"),

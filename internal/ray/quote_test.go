@@ -124,7 +124,7 @@ func TestWellQuotedValuesMeanWhatTheShellMeans(t *testing.T) {
 	safe := rapid.StringMatching(`[A-Za-z0-9_./:@%+,=^*?\[\]-]{1,5}`)
 	inSingle := rapid.StringMatching(`[ -&(-~é\n]{0,8}`)
 	inDouble := rapid.SampledFrom([]string{
-		"a", " ", ";", "&", "|", "(", ")", "<", ">", "\n", "'", "{", "}", "#", `\"`, `\\`, `\$`, "\\`", `\x`, "$ ", "$.",
+		"a", " ", ";", "&", "|", "(", ")", "<", ">", "\n", "'", "{", "}", "#", `\"`, `\\`, `\$.`, "\\`", `\x`, "$ ", "$.",
 		"$PLAIN", "${PLAIN}", "$BLANKS", "$HOSTILE", "${NONE:-x}", "${PLAIN%1}", "-$(PLAIN)", "-$(BLANKS)", "$$.", "$NONE",
 	})
 	escaped := rapid.StringMatching(`[ -#%-~]`)
@@ -155,10 +155,11 @@ func TestWellQuotedValuesMeanWhatTheShellMeans(t *testing.T) {
 		}
 		var raw, ours strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(values)) {
-			fmt.Fprintf(&raw, " --%s=%s", key, values[key])
+			// Each value is expanded alone: an open $( in one would otherwise reach into the next.
+			fmt.Fprintf(&raw, " --%s=%s", key, expandAsKubelet(values[key], shell.variables))
 			fmt.Fprintf(&ours, " --%s=%s", key, quoteFlagValue(values[key]))
 		}
-		got := shell.run("ray start" + raw.String() + " \n ray start" + ours.String())
+		got := shell.runExpanded("ray start" + raw.String() + " \n ray start" + expandAsKubelet(ours.String(), shell.variables))
 		if got.err != nil || got.stderr != "" || got.commands != 2 || len(got.calls) != 2 {
 			t.Fatalf("the values are not quoted well: %q: %d commands, %d calls, %q, %v", values, got.commands, len(got.calls), got.stderr, got.err)
 		}

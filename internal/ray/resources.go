@@ -86,7 +86,7 @@ func detectGPUs(params map[string]string, limits corev1.ResourceList) {
 }
 
 func detectAccelerator(params map[string]string, limits corev1.ResourceList) {
-	custom, ok := ParseResources(params[paramResources])
+	custom, ok := parseResources(params[paramResources])
 	if !ok {
 		return
 	}
@@ -106,10 +106,10 @@ func detectAccelerator(params map[string]string, limits corev1.ResourceList) {
 	}
 }
 
-// ParseResources reads the value of the start parameter "resources": a JSON object of numbers, plain or in any of
+// parseResources reads the value of the start parameter "resources": a JSON object of numbers, plain or in any of
 // the quotings that make it survive the shell, such as '{"a": 1}' and "{\"a\": 1}". An empty value is an empty
 // object. It reports false for everything else, for example for text with variables in it.
-func ParseResources(value string) (map[string]float64, bool) {
+func parseResources(value string) (map[string]float64, bool) {
 	plain := strings.Trim(value, "'\"` \t\n")
 	for _, text := range []string{plain, strings.ReplaceAll(plain, `\"`, `"`)} {
 		custom := map[string]float64{}
@@ -145,7 +145,7 @@ func ResourceProblems(params, resources map[string]string) []string {
 		}
 	}
 	if value, ok := params[paramResources]; ok {
-		if _, ok := ParseResources(value); !ok {
+		if _, ok := parseResources(value); !ok {
 			problems = append(problems, "rayStartParams[resources]: "+strconv.Quote(value)+
 				" is not a JSON object of numbers; it is passed to Ray unchanged, and accelerators are not added to it")
 		}

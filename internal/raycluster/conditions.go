@@ -155,22 +155,31 @@ func (p *planner) replicaFailure(st *rayv1.RayClusterStatus) {
 	slices.Sort(groups)
 	for _, group := range groups {
 		hold := p.snapshot.Holds[group]
-		reason := failureReasons[hold.Reason]
+		reason := failureReason(hold.Reason)
 		if reason == "" {
 			continue
 		}
 		p.set(st, metav1.Condition{Type: rayv1.ConditionReplicaFailure, Status: metav1.ConditionTrue, Reason: reason,
-			Message: fmt.Sprintf("group %s: %s", group, hold.Message)})
+			Message: strings.TrimPrefix(fmt.Sprintf("group %s: %s", group, hold.Message), "group : ")})
 		return
 	}
 	meta.RemoveStatusCondition(&st.Conditions, rayv1.ConditionReplicaFailure)
 }
 
-// failureReasons maps the reason of a failure's event to that of the condition.
-var failureReasons = map[string]string{
-	"FailedToCreateHeadPod":       rayv1.ReasonFailedCreateHeadPod,
-	"FailedToCreateWorkerPod":     rayv1.ReasonFailedCreateWorkerPod,
-	"FailedToDeleteHeadPod":       rayv1.ReasonFailedDeleteHeadPod,
-	"FailedToDeleteWorkerPod":     rayv1.ReasonFailedDeleteWorkerPod,
-	"FailedToDeletePodCollection": rayv1.ReasonFailedDeleteAllPods,
+// failureReason is the condition's reason for the reason of a failure's event, or empty if the event is not about Pods.
+func failureReason(event string) string {
+	switch event {
+	case "FailedToCreateHeadPod":
+		return rayv1.ReasonFailedCreateHeadPod
+	case "FailedToCreateWorkerPod":
+		return rayv1.ReasonFailedCreateWorkerPod
+	case "FailedToDeleteHeadPod":
+		return rayv1.ReasonFailedDeleteHeadPod
+	case "FailedToDeleteWorkerPod":
+		return rayv1.ReasonFailedDeleteWorkerPod
+	case "FailedToDeletePodCollection":
+		return rayv1.ReasonFailedDeleteAllPods
+	default:
+		return ""
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -114,7 +113,7 @@ func (p *planner) applyService(service *corev1.Service) {
 		Failed: action.Warning("FailedToCreateService", "Create", "cannot make the Service"),
 	}
 	if live := p.snapshot.Named[service.Name]; live != nil {
-		if serviceAsWanted(live, service) {
+		if action.ServiceAsWanted(live, service) {
 			return
 		}
 		a.Observed, a.Why = live, "the Service differs from what the cluster wants"
@@ -124,21 +123,6 @@ func (p *planner) applyService(service *corev1.Service) {
 	a.Why = "the cluster needs this Service"
 	a.Done = action.Normal("CreatedService", "Create", "created Service")
 	p.do(a)
-}
-
-// serviceAsWanted tells whether every field that we set has the wanted value; what others set is theirs.
-func serviceAsWanted(live, wanted *corev1.Service) bool {
-	return equality.Semantic.DeepDerivative(wanted.Spec, live.Spec) &&
-		contains(live.Labels, wanted.Labels) && contains(live.Annotations, wanted.Annotations)
-}
-
-func contains(have, want map[string]string) bool {
-	for key, value := range want {
-		if have[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // head keeps exactly one head. A terminating head counts as alive until it is gone: two heads would be two clusters.

@@ -254,3 +254,20 @@ func TestTemplateNamesDoNotCount(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvironmentAndProbesOfExampleB(t *testing.T) {
+	cluster := demoCluster(exampleB)
+	for pod, address := range map[*corev1.Pod]string{
+		headOf(cluster): "127.0.0.1:6380", workerOf(cluster): "demo-head-svc.ml.svc.cluster.local:6380",
+	} {
+		container := pod.Spec.Containers[0]
+		env := envOf(container)
+		if env["RAY_PORT"] != "6380" || env["RAY_ADDRESS"] != address {
+			t.Errorf("%s: RAY_PORT is %q, RAY_ADDRESS %q; want 6380 and %q", pod.Name, env["RAY_PORT"], env["RAY_ADDRESS"], address)
+		}
+		request := container.ReadinessProbe.HTTPGet
+		if request == nil || request.Path != "/api/healthz" || request.Port.IntValue() != 52365 {
+			t.Errorf("%s: readiness is %+v, want a request for /api/healthz on 52365", pod.Name, container.ReadinessProbe.ProbeHandler)
+		}
+	}
+}

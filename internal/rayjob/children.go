@@ -162,7 +162,7 @@ func (p *planner) headService() {
 		Why:    "the job needs its head Service",
 	}
 	if live := p.s.HeadService; live != nil {
-		if equality.Semantic.DeepDerivative(wanted.Spec, live.Spec) {
+		if action.ServiceAsWanted(live, wanted) {
 			return
 		}
 		a.Observed, a.Why = live, "the Service must lead to the present cluster"

@@ -29,6 +29,9 @@ func Validate(job *rayv1.RayJob) error {
 	if job.Spec.Suspend && len(job.Spec.ClusterSelector) > 0 {
 		errs = append(errs, field.Invalid(spec.Child("suspend"), true, "cannot be combined with spec.clusterSelector: the cluster belongs to someone else"))
 	}
+	if strings.ContainsAny(job.Spec.JobId, "/?#% \t\r\n") {
+		errs = append(errs, field.Invalid(spec.Child("jobId"), job.Spec.JobId, "must hold no blanks and none of / ? # %: Ray puts it into paths"))
+	}
 	if _, err := runtimeEnvOf(job); err != nil {
 		errs = append(errs, field.Invalid(spec.Child("runtimeEnvYAML"), job.Spec.RuntimeEnvYAML, "must be a YAML mapping"))
 	}

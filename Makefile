@@ -52,11 +52,11 @@ test: localkube ## Unit, simulation and integration tests (real kube-apiserver; 
 
 .PHONY: e2e-smoke
 e2e-smoke: localkube ## Real nodes, real Ray, one case a kind (needs root).
-	hack/e2e.sh -run 'TestSmoke'
+	hack/e2e.sh smoke
 
 .PHONY: e2e
 e2e: localkube ## Everything on real nodes and real Ray (needs root).
-	hack/e2e.sh
+	hack/e2e.sh all
 
 ##@ Demo
 

@@ -78,6 +78,7 @@ ever pulled: bring images in with "localkube load".`,
 	addName(command, &name)
 	command.Flags().IntVar(&options.Nodes, "nodes", 2, "number of nodes")
 	command.Flags().BoolVar(&options.FastNodeLoss, "fast-node-loss", false, "notice a lost node within about 8 seconds instead of 50")
+	command.Flags().DurationVar(&options.Wait, "wait", cluster.DefaultWait, "how long any one step may take; more for a very slow machine")
 	command.Flags().BoolVar(&install, "install", false, "install missing Debian packages first, as `localkube prepare` does")
 	addAPIServerArgs(command, &options.APIServerArgs)
 	return command

@@ -21,11 +21,10 @@ It is the kubectl of the cluster's own Kubernetes release.`,
 			if err != nil {
 				return err
 			}
-			paths, err := manager.Builder.Ensure(cmd.Context(), "kube")
+			kubectl, err := manager.Kubectl(cmd.Context(), args...)
 			if err != nil {
 				return err
 			}
-			kubectl := manager.Kubectl(cmd.Context(), paths[0], args...)
 			kubectl.Stdin, kubectl.Stdout, kubectl.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			err = kubectl.Run()
 			var ended *exec.ExitError

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"os/exec"
-
 	"github.com/spf13/cobra"
 
 	"github.com/heliostat-io/heliostat/hack/localkube/internal/prove"
@@ -23,16 +20,7 @@ gets out. Prints PASS or FAIL for each, and removes afterwards what it has made.
 			if err != nil {
 				return err
 			}
-			paths, err := manager.Builder.Ensure(cmd.Context(), "kube")
-			if err != nil {
-				return err
-			}
-			prover := &prove.Prover{
-				Out: cmd.OutOrStdout(),
-				Kubectl: func(ctx context.Context, args ...string) *exec.Cmd {
-					return manager.Kubectl(ctx, paths[0], args...)
-				},
-			}
+			prover := &prove.Prover{Out: cmd.OutOrStdout(), Kubectl: manager.Kubectl}
 			return prover.Run(cmd.Context())
 		},
 	}

@@ -173,7 +173,7 @@ func (b Builder) run(command *exec.Cmd) error {
 			lines <- scanner.Text()
 		}
 		// What does not fit into a line must not make go build wait for us.
-		io.Copy(io.Discard, reader)
+		_, _ = io.Copy(io.Discard, reader)
 	}()
 	if err := command.Start(); err != nil {
 		writer.Close()

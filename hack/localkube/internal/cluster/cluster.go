@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -30,7 +31,13 @@ type Options struct {
 	FastNodeLoss bool
 	// APIServerArgs are added to the API server's command line.
 	APIServerArgs []string
+	// Wait is how long any one thing may take to become ready. On an idle
+	// machine none takes more than five seconds.
+	Wait time.Duration
 }
+
+// DefaultWait is for machines that do a lot of other things as well.
+const DefaultWait = 3 * time.Minute
 
 // Manager works on one cluster.
 type Manager struct {
@@ -132,6 +139,19 @@ func (m Manager) healthy(ctx context.Context, cluster state.Cluster) error {
 	return client.NodesReady(ctx, cluster.Nodes)
 }
 
+// running returns the remembered cluster if it was brought up, and otherwise an
+// error that says how to start it.
+func (m Manager) running() (state.Cluster, error) {
+	cluster, err := m.owned()
+	if err != nil {
+		return state.Cluster{}, err
+	}
+	if cluster == nil || !cluster.Up {
+		return state.Cluster{}, fmt.Errorf("cluster %s is not up: start it with `localkube up`", m.Dirs.Name)
+	}
+	return *cluster, nil
+}
+
 // owned returns the remembered cluster, nil if there is none, and an error if
 // the name is used by a cluster of another cache folder.
 func (m Manager) owned() (*state.Cluster, error) {
@@ -144,6 +164,21 @@ func (m Manager) owned() (*state.Cluster, error) {
 			m.Dirs.Name, cluster.Dir, state.EnvCache, filepath.Dir(filepath.Dir(cluster.Dir)))
 	}
 	return cluster, nil
+}
+
+// Kubectl returns a command that runs kubectl against the running cluster.
+func (m Manager) Kubectl(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	cluster, err := m.running()
+	if err != nil {
+		return nil, err
+	}
+	return m.kubectl(ctx, cluster.Kube, args...), nil
+}
+
+func (m Manager) kubectl(ctx context.Context, kube string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, kube, append([]string{"kubectl"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+m.Dirs.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(m.scratch(), "kubectl"))
+	return command
 }
 
 func requireRoot() error {

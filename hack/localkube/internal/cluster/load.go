@@ -21,12 +21,9 @@ func (m Manager) Load(ctx context.Context, archives []string) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	cluster, err := m.owned()
+	cluster, err := m.running()
 	if err != nil {
 		return err
-	}
-	if cluster == nil || !cluster.Up {
-		return fmt.Errorf("cluster %s is not up: start it with `localkube up`", m.Dirs.Name)
 	}
 	for _, archive := range archives {
 		if err := m.loadOne(ctx, archive, cluster.Nodes); err != nil {

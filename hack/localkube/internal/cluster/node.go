@@ -12,18 +12,15 @@ func (m Manager) SetPlugged(node string, plugged bool) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	cluster, err := m.owned()
+	cluster, err := m.running()
 	if err != nil {
 		return err
-	}
-	if cluster == nil || !cluster.Up {
-		return fmt.Errorf("cluster %s is not up: start it with `localkube up`", m.Dirs.Name)
 	}
 	for n := 1; n <= cluster.Nodes; n++ {
 		if netplan.NodeName(n) != node {
 			continue
 		}
-		if err := m.network(*cluster).SetPlugged(n, plugged); err != nil {
+		if err := m.network(cluster).SetPlugged(n, plugged); err != nil {
 			return fmt.Errorf("changing the cable of %s: %w", node, err)
 		}
 		m.Log.Printf("%s is connected: %t", node, plugged)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -19,10 +17,6 @@ import (
 	"github.com/heliostat-io/heliostat/hack/localkube/internal/ports"
 	"github.com/heliostat-io/heliostat/hack/localkube/internal/proc"
 )
-
-// readyLimit is how long any one thing may take to become ready. On an idle
-// machine none takes more than five seconds.
-const readyLimit = 3 * time.Minute
 
 // daemons are the programs that one attempt has started.
 type daemons struct {
@@ -80,7 +74,7 @@ func (s *start) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := proc.WaitFor(ctx, readyLimit, "the API server is ready", client.Ready, s.daemons.list()...); err != nil {
+	if err := proc.WaitFor(ctx, s.options.Wait, "the API server is ready", client.Ready, s.daemons.list()...); err != nil {
 		return err
 	}
 	if _, err := s.launch("kube-controller-manager", "", plane.ControllerManager()); err != nil {
@@ -172,7 +166,7 @@ func (s *start) startRuntime(ctx context.Context, n int, netns string, node comp
 			return err
 		}
 		runtime := s.runtime(n)
-		if err := proc.WaitFor(ctx, readyLimit, "containerd answers", runtime.ready, daemon); err != nil {
+		if err := proc.WaitFor(ctx, s.options.Wait, "containerd answers", runtime.ready, daemon); err != nil {
 			return err
 		}
 		known, err := runtime.containers(ctx)
@@ -211,13 +205,6 @@ func (s *start) stopDaemon(daemon *proc.Daemon) error {
 	return nil
 }
 
-// Kubectl returns a command that runs kubectl against the cluster.
-func (m Manager) Kubectl(ctx context.Context, kube string, args ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, kube, append([]string{"kubectl"}, args...)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+m.Dirs.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(m.scratch(), "kubectl"))
-	return command
-}
-
 func (s *start) addObjects(ctx context.Context) error {
 	plan := netplan.Plan{Index: s.cluster.Index}
 	if err := s.apply(ctx, s.cluster.Kube, "cluster DNS", addons.DNS(plan.DNSIP())); err != nil {
@@ -232,9 +219,9 @@ func (s *start) waitReady(ctx context.Context) error {
 		return err
 	}
 	nodesReady := func(ctx context.Context) error { return client.NodesReady(ctx, s.cluster.Nodes) }
-	if err := proc.WaitFor(ctx, readyLimit, "all nodes are ready", nodesReady, s.daemons.list()...); err != nil {
+	if err := proc.WaitFor(ctx, s.options.Wait, "all nodes are ready", nodesReady, s.daemons.list()...); err != nil {
 		return err
 	}
 	dnsReady := func(ctx context.Context) error { return client.DeploymentAvailable(ctx, "kube-system", "coredns") }
-	return proc.WaitFor(ctx, readyLimit, "cluster DNS is ready", dnsReady, s.daemons.list()...)
+	return proc.WaitFor(ctx, s.options.Wait, "cluster DNS is ready", dnsReady, s.daemons.list()...)
 }

@@ -30,7 +30,7 @@ type volume struct {
 // A volume is released only when its claim is gone, and a claim goes only when
 // no Pod uses it: nobody writes to the folder any more.
 func (m Manager) renewVolumes(ctx context.Context, cluster state.Cluster) error {
-	output, err := m.Kubectl(ctx, cluster.Kube, "get", "persistentvolumes", "--output=json").Output()
+	output, err := m.kubectl(ctx, cluster.Kube, "get", "persistentvolumes", "--output=json").Output()
 	if err != nil {
 		return fmt.Errorf("listing the volumes: %w", err)
 	}
@@ -43,7 +43,7 @@ func (m Manager) renewVolumes(ctx context.Context, cluster state.Cluster) error 
 		return nil
 	}
 	for _, one := range used {
-		remove := m.Kubectl(ctx, cluster.Kube, "delete", "persistentvolume", one.Metadata.Name, "--timeout=30s")
+		remove := m.kubectl(ctx, cluster.Kube, "delete", "persistentvolume", one.Metadata.Name, "--timeout=30s")
 		if output, err := remove.CombinedOutput(); err != nil {
 			return fmt.Errorf("removing the used volume %s: %w\n%s", one.Metadata.Name, err, output)
 		}
@@ -100,7 +100,7 @@ func openVolume(dir string) error {
 
 // apply adds the objects of a manifest to the cluster.
 func (m Manager) apply(ctx context.Context, kube, what, manifest string) error {
-	apply := m.Kubectl(ctx, kube, "apply", "--server-side", "--field-manager=localkube", "--filename=-")
+	apply := m.kubectl(ctx, kube, "apply", "--server-side", "--field-manager=localkube", "--filename=-")
 	apply.Stdin = strings.NewReader(manifest)
 	if output, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("adding %s to the cluster: %w\n%s", what, err, output)

@@ -47,18 +47,19 @@ func (p Plan) touches(inUse []netip.Prefix) bool {
 	return false
 }
 
-func prefix(a, b, c byte, bits int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{a, b, c, 0}), bits)
+// prefix is 10.b.c.0/bits.
+func prefix(b, c byte, bits int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, b, c, 0}), bits)
 }
 
 // NodeRange is the network of the machine and the nodes.
-func (p Plan) NodeRange() netip.Prefix { return prefix(10, 231, byte(p.Index), 24) }
+func (p Plan) NodeRange() netip.Prefix { return prefix(231, byte(p.Index), 24) }
 
 // PodRange holds the Pods of all nodes.
-func (p Plan) PodRange() netip.Prefix { return prefix(10, byte(232+p.Index), 0, 16) }
+func (p Plan) PodRange() netip.Prefix { return prefix(byte(232+p.Index), 0, 16) }
 
 // ServiceRange holds the cluster addresses of Services.
-func (p Plan) ServiceRange() netip.Prefix { return prefix(10, byte(240+p.Index), 0, 16) }
+func (p Plan) ServiceRange() netip.Prefix { return prefix(byte(240+p.Index), 0, 16) }
 
 // HostIP is the machine's own address in NodeRange; the API server listens on it.
 func (p Plan) HostIP() netip.Addr { return netip.AddrFrom4([4]byte{10, 231, byte(p.Index), 1}) }
@@ -69,7 +70,7 @@ func (p Plan) NodeIP(n int) netip.Addr {
 }
 
 // PodCIDR is the part of PodRange that belongs to node n.
-func (p Plan) PodCIDR(n int) netip.Prefix { return prefix(10, byte(232+p.Index), byte(n), 24) }
+func (p Plan) PodCIDR(n int) netip.Prefix { return prefix(byte(232+p.Index), byte(n), 24) }
 
 // APIServiceIP is the address of the Service "kubernetes": always the first.
 func (p Plan) APIServiceIP() netip.Addr {

@@ -26,7 +26,7 @@ func Stop(record Record, grace time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("looking for %s, process %d: %w", record.Name, record.PID, err)
 	}
-	defer handle.Release()
+	defer func() { _ = handle.Release() }()
 	if !record.Alive() {
 		return nil
 	}

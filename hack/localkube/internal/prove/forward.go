@@ -14,7 +14,10 @@ import (
 func (p *Prover) portForward(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	forward := p.Kubectl(ctx, "--namespace="+namespace, "port-forward", "service/web", ":80", "--address=127.0.0.1")
+	forward, err := p.Kubectl(ctx, "--namespace="+namespace, "port-forward", "service/web", ":80", "--address=127.0.0.1")
+	if err != nil {
+		return "", err
+	}
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		return "", fmt.Errorf("preparing port-forward: %w", err)

@@ -26,7 +26,7 @@ const limit = 90 * time.Second
 var objects string
 
 // Kubectl makes a command that runs kubectl against the cluster.
-type Kubectl func(ctx context.Context, args ...string) *exec.Cmd
+type Kubectl func(ctx context.Context, args ...string) (*exec.Cmd, error)
 
 // Prover runs the checks.
 type Prover struct {
@@ -121,7 +121,11 @@ func (p *Prover) remove(ctx context.Context) {
 
 // kubectl runs kubectl and returns what it printed.
 func (p *Prover) kubectl(ctx context.Context, args ...string) (string, error) {
-	return run(p.Kubectl(ctx, args...), args)
+	command, err := p.Kubectl(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	return run(command, args)
 }
 
 // in runs kubectl in the namespace of the checks.
@@ -131,7 +135,10 @@ func (p *Prover) in(ctx context.Context, args ...string) (string, error) {
 
 // withInput runs kubectl in the namespace of the checks with standard input.
 func (p *Prover) withInput(ctx context.Context, input string, args ...string) (string, error) {
-	command := p.Kubectl(ctx, append([]string{"--namespace=" + namespace}, args...)...)
+	command, err := p.Kubectl(ctx, append([]string{"--namespace=" + namespace}, args...)...)
+	if err != nil {
+		return "", err
+	}
 	command.Stdin = strings.NewReader(input)
 	return run(command, args)
 }

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 			continue
 		}
 		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
-		if failed := a.failure(); failed != nil {
+		if failed := a.failure(); failed != nil && !errors.Is(errs[i], leadership.ErrNoTerm) {
 			told.add(&Event{Type: failed.Type, Reason: failed.Reason, Action: failed.Action, Note: failed.Note + ": " + errs[i].Error()}, name)
 		}
 	}

@@ -34,7 +34,8 @@ type Options struct {
 	// Barrier runs after the lease is won and before the term becomes valid; the term starts only when it returns
 	// nil. It is the place of the server-side fence (design.md section 3). Optional.
 	Barrier func(ctx context.Context, term Term) error
-	// OnTerm is called each time a term has become valid, so that everything gets planned once. Optional.
+	// OnTerm is called each time a term has become valid, or valid again after its deadline had passed, so that
+	// everything gets planned once. Optional.
 	OnTerm func(term Term)
 	// Log receives one line for each term that starts or ends.
 	Log logr.Logger
@@ -209,9 +210,20 @@ func (k *Keeper) drain() {
 	}
 }
 
-// renewed moves the deadline: a renewal counts from the moment its request was sent, never from its answer.
+// renewed moves the deadline: a renewal counts from the moment its request was sent, never from its answer. When the
+// deadline had passed meanwhile, writes were refused although nobody else took the lease; what was refused is then
+// planned again as at the start of a term.
 func (k *Keeper) renewed(sent time.Time, transitions int) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	lapsed := k.valid && !time.Now().Before(k.term.Deadline)
 	k.term = Term{Number: int64(transitions), Deadline: sent.Add(k.options.RenewDeadline)}
+	term := k.term
+	k.mu.Unlock()
+	if !lapsed {
+		return
+	}
+	k.options.Log.Info("The term goes on: the lease was renewed after the deadline, and nobody else took it", "term", term.Number)
+	if k.options.OnTerm != nil {
+		go k.options.OnTerm(term)
+	}
 }

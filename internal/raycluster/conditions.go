@@ -44,7 +44,7 @@ func (p *planner) set(st *rayv1.RayClusterStatus, c metav1.Condition) {
 func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 	c := metav1.Condition{Type: rayv1.ConditionValid, Status: metav1.ConditionTrue, Reason: rayv1.ReasonSpecValid}
 	var event *action.Event
-	switch unserved := NotServed(&p.snapshot.Cluster.Spec); {
+	switch unserved := p.notServed(); {
 	case len(p.invalid) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, rayv1.ReasonSpecInvalid
 		c.Message = errors.Join(p.invalid...).Error()
@@ -64,6 +64,15 @@ func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 		return nil
 	}
 	return []action.Event{*event}
+}
+
+// notServed names what the cluster asks for and this version does not act on.
+func (p *planner) notServed() []string {
+	unserved := NotServed(&p.snapshot.Cluster.Spec)
+	if strings.EqualFold(p.snapshot.Cluster.Annotations[rayv1.AnnotationFTEnabled], "true") {
+		unserved = append(unserved, "metadata.annotations["+rayv1.AnnotationFTEnabled+"]")
+	}
+	return unserved
 }
 
 func invalidReason(invalid []error) string {

@@ -1,8 +1,6 @@
 package raycluster
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -394,34 +392,5 @@ func TestInvalidSpecIsSaidOnce(t *testing.T) {
 	second := Plan(w.Snapshot, w.settings, planNow.Add(time.Minute))
 	if second.Status != nil || len(second.Events) > 0 || len(second.Actions) > 0 || second.LookAgain != 0 {
 		t.Errorf("nothing changed, so nothing is to be done or said: %+v", second)
-	}
-}
-
-func TestHoldsBackOffForTheirGroupOnly(t *testing.T) {
-	holds := action.NewHolds()
-	plan := Plan(demo().Snapshot, DefaultSettings(), planNow)
-	var refused action.Result
-	for _, a := range plan.Actions {
-		if a.Key() == "a" {
-			refused.Failures = append(refused.Failures, action.Failure{Action: a, Err: errors.New("exceeded quota")})
-		}
-	}
-	now := planNow
-	var waits []string
-	for range 8 {
-		wait := holds.Record("u-1", plan, refused, now)
-		waits = append(waits, fmt.Sprint(wait))
-		now = now.Add(wait)
-	}
-	want := []string{"1s", "2s", "4s", "8s", "16s", "32s", "1m0s", "1m0s"}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
-	if held := holds.Of("u-1"); len(held) != 1 || held["a"].Message != "exceeded quota" {
-		t.Errorf("only group a is held, with the API server's text: %+v", held)
-	}
-	holds.Record("u-1", plan, action.Result{}, now)
-	if held := holds.Of("u-1"); len(held) != 0 {
-		t.Errorf("a success frees the group: %+v", held)
 	}
 }

@@ -110,8 +110,11 @@ func (p *planner) begin() {
 		return
 	}
 	if p.job.Spec.SubmissionMode == rayv1.SidecarMode {
-		p.notServed("submissionMode SidecarMode")
+		p.notServed("spec.submissionMode SidecarMode")
 		return
+	}
+	if p.job.Spec.DeletionStrategy != nil {
+		p.tell(action.Warning("NotServed", "Validate", notServedMessage("spec.deletionStrategy")))
 	}
 	start := metav1.NewTime(p.now)
 	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
@@ -140,12 +143,14 @@ func (p *planner) invalid(err error) {
 }
 
 func (p *planner) notServed(what string) {
-	message := fmt.Sprintf("this version does not act on %s", what)
+	message := notServedMessage(what)
 	if p.st.Message != message {
 		p.tell(action.Warning("NotServed", "Validate", message))
 	}
 	p.st.Message = message
 }
+
+func notServedMessage(what string) string { return "this version does not act on " + what }
 
 // selected is the name of the existing cluster that the job is to run on, or empty.
 func (p *planner) selected() string { return p.job.Spec.ClusterSelector[rayv1.LabelCluster] }

@@ -55,9 +55,7 @@ func validateSource(job *rayv1.RayJob, spec *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(spec.Child("rayClusterSpec"), "either this or spec.clusterSelector must say where the job runs"))
 	case len(job.Spec.ClusterSelector) == 0:
 		cluster := &rayv1.RayCluster{ObjectMeta: *job.ObjectMeta.DeepCopy(), Spec: *job.Spec.RayClusterSpec}
-		for _, err := range raycluster.ValidateSpec(cluster, spec.Child("rayClusterSpec")) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, raycluster.ValidateSpec(cluster, spec.Child("rayClusterSpec"))...)
 	}
 	return errs
 }

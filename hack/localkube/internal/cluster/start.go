@@ -120,10 +120,6 @@ func (s *start) startNode(ctx context.Context, n int) error {
 	if err := s.startRuntime(ctx, n, netns, node); err != nil {
 		return err
 	}
-	// kube-proxy needs no images, so it comes up while they are imported.
-	if _, err := s.launch(nodeComponent(n, "kube-proxy"), netns, node.Proxy()); err != nil {
-		return err
-	}
 	for _, archive := range s.archives {
 		contents, err := readIndex(archive)
 		if err != nil {
@@ -133,7 +129,21 @@ func (s *start) startNode(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	_, err = s.launch(nodeComponent(n, "kubelet"), netns, node.Kubelet())
+	kubelet, err := s.launch(nodeComponent(n, "kubelet"), netns, node.Kubelet())
+	if err != nil {
+		return err
+	}
+	// kube-proxy waits half a minute for its node to have an address. After that
+	// it goes on without one, and ends as soon as the node gets it.
+	client, err := s.client(s.cluster)
+	if err != nil {
+		return err
+	}
+	registered := func(ctx context.Context) error { return client.NodeHasAddress(ctx, node.Name) }
+	if err := proc.WaitFor(ctx, s.options.Wait, "it has registered", registered, kubelet); err != nil {
+		return err
+	}
+	_, err = s.launch(nodeComponent(n, "kube-proxy"), netns, node.Proxy())
 	return err
 }
 
@@ -223,5 +233,13 @@ func (s *start) waitReady(ctx context.Context) error {
 		return err
 	}
 	dnsReady := func(ctx context.Context) error { return client.DeploymentAvailable(ctx, "kube-system", "coredns") }
-	return proc.WaitFor(ctx, s.options.Wait, "cluster DNS is ready", dnsReady, s.daemons.list()...)
+	if err := proc.WaitFor(ctx, s.options.Wait, "cluster DNS is ready", dnsReady, s.daemons.list()...); err != nil {
+		return err
+	}
+	for _, daemon := range s.daemons.list() {
+		if err := daemon.Ended(); err != nil {
+			return fmt.Errorf("checking that everything still runs: %w", err)
+		}
+	}
+	return nil
 }

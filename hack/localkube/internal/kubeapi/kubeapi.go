@@ -131,6 +131,24 @@ func (c *Client) NodesReady(ctx context.Context, count int) error {
 	return nil
 }
 
+// NodeHasAddress returns nil when the node has registered with an address.
+func (c *Client) NodeHasAddress(ctx context.Context, name string) error {
+	var node struct {
+		Status struct {
+			Addresses []struct{ Type string }
+		}
+	}
+	if err := c.Get(ctx, "/api/v1/nodes/"+name, &node); err != nil {
+		return err
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == "InternalIP" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no address yet", name)
+}
+
 // DeploymentAvailable returns nil when all replicas of a Deployment are.
 func (c *Client) DeploymentAvailable(ctx context.Context, namespace, name string) error {
 	var deployment struct {

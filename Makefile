@@ -9,10 +9,11 @@ VERSION ?= 0.1.0-dev
 LOCALKUBE := $(CURDIR)/$(BIN)/localkube
 export HELIOSTAT_LOCALKUBE := $(LOCALKUBE)
 
-TOOLS := go tool -modfile=hack/tools/go.mod
+TOOLS := go tool -modfile=$(CURDIR)/hack/tools/go.mod
 LINT := go tool -modfile=$(CURDIR)/hack/lint/go.mod golangci-lint
 GOTESTSUM := $(TOOLS) gotestsum --format pkgname-and-test-fails --
-MODULES := hack/localkube hack/s3server test/chart
+# Not cmd/kube and cmd/coredns: they only import, and checking them would compile all of Kubernetes once more.
+LOCALKUBE_PACKAGES := . ./cmd/localkube ./cmd/pause ./image/... ./internal/... ./rayimage/... ./s3image/...
 GO_LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
@@ -43,14 +44,19 @@ verify: ## Lint, and fail if generated files are not up to date.
 lint: ## Lint all modules.
 	$(LINT) run ./...
 	cd test/chart && $(LINT) run --config $(CURDIR)/.golangci.yml ./...
-	@# cmd/kube and cmd/coredns only import; linting them would compile all of Kubernetes once more.
-	cd hack/localkube && $(LINT) run --config $(CURDIR)/.golangci.yml . ./cmd/localkube ./cmd/pause ./image/... ./internal/... ./rayimage/... ./s3image/...
+	cd hack/localkube && CGO_ENABLED=0 $(LINT) run --config $(CURDIR)/.golangci.yml $(LOCALKUBE_PACKAGES)
 
 .PHONY: test
 test: localkube ## Unit, simulation and integration tests (real kube-apiserver; no root needed).
-	$(LOCALKUBE) build --only kube
-	$(GOTESTSUM) -race -timeout 20m ./...
-	for module in $(MODULES); do (cd $$module && go tool -modfile=$(CURDIR)/hack/tools/go.mod gotestsum --format pkgname -- -timeout 10m ./...); done
+	$(LOCALKUBE) build
+	$(GOTESTSUM) -timeout 20m ./...
+	cd test/chart && $(GOTESTSUM) -timeout 10m ./...
+	cd hack/localkube && CGO_ENABLED=0 $(GOTESTSUM) -trimpath -timeout 10m $(LOCALKUBE_PACKAGES)
+	cd hack/s3server && CGO_ENABLED=0 $(GOTESTSUM) -trimpath -timeout 10m ./...
+
+.PHONY: race
+race: ## The unit tests and the simulation with the race detector (needs a C compiler).
+	go test -race -timeout 20m ./internal/... ./api/... ./test/sim ./test/fakedashboard
 
 .PHONY: e2e-smoke
 e2e-smoke: localkube ## Real nodes, real Ray, one case a kind (needs root).

@@ -114,7 +114,7 @@ type Finalizers struct {
 }
 
 // Submit sends a job to Ray. The submission id in the Request was recorded in the status of Job before, so sending
-// twice starts the job once. It is carried out in the background; its outcome is read from Ray.Outcome.
+// twice starts the job once. It is carried out in the background; its outcome is read from Ray.Outcomes.
 type Submit struct {
 	// Job is the RayJob that the submission is for.
 	Job     client.Object

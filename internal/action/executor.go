@@ -12,7 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -31,6 +34,9 @@ type Executor struct {
 	Events events.EventRecorder
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
 	Ray *Ray
+	// Made remembers what was created until the caches show it. It may be nil where the caches show every write of
+	// the Client at once (read-your-writes).
+	Made *Made
 	// Parallel is how many actions of one plan may be under way at once; less than one counts as one.
 	Parallel int
 }
@@ -43,38 +49,47 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 		if err := e.writeStatus(ctx, *plan.Status); err != nil {
 			return result, fmt.Errorf("write the status of %s: %w", describeObject(e.Client.Scheme(), plan.Status.Object), err)
 		}
-		result.Written++
 	}
 	errs := e.runAll(ctx, plan.Actions)
 	told := newTold()
 	for i, a := range plan.Actions {
 		name := a.target().GetName()
 		if errs[i] == nil {
-			result.Written++
-			told.add(a.event(), name)
+			told.add(a.event(), name, nil)
 			continue
 		}
 		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
-		if failed := a.failure(); failed != nil && !errors.Is(errs[i], leadership.ErrNoTerm) {
-			told.add(&Event{Type: failed.Type, Reason: failed.Reason, Action: failed.Action, Note: failed.Note + ": " + errs[i].Error()}, name)
+		if !errors.Is(errs[i], leadership.ErrNoTerm) {
+			told.add(a.failure(), name, errs[i])
 		}
 	}
 	for _, event := range append(told.all(), plan.Events...) {
-		e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+		e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", truncate(event.Note, maxNote))
 	}
 	return result, nil
 }
 
-// runAll performs the actions, a bounded number at a time, and returns the error of each.
+// runAll performs the actions, a bounded number at a time, and returns the error of each. When the API server refuses
+// an action, those of the same key that have not started yet are given up with the same error: a quota that has no
+// room for one worker has none for the next.
 func (e *Executor) runAll(ctx context.Context, actions []Action) []error {
 	errs := make([]error, len(actions))
 	slots := make(chan struct{}, max(e.Parallel, 1))
 	var wg sync.WaitGroup
+	var givenUp sync.Map // key → the error of the refused action
 	for i, a := range actions {
 		slots <- struct{}{}
+		if err, ok := givenUp.Load(a.Key()); ok && a.Key() != "" {
+			errs[i] = err.(error)
+			<-slots
+			continue
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			errs[i] = e.do(ctx, a)
+			if refused(errs[i]) {
+				givenUp.Store(a.Key(), errs[i])
+			}
 			logDone(ctx, e.Client.Scheme(), a, errs[i])
 		})
 	}
@@ -113,6 +128,7 @@ func (e *Executor) create(ctx context.Context, a Create) error {
 	err := e.Client.Create(ctx, object)
 	switch {
 	case err == nil:
+		e.Made.add(object)
 		return nil
 	case apierrors.IsAlreadyExists(err), outcomeUnknown(err):
 		return e.settleCreate(ctx, a, err)
@@ -135,6 +151,7 @@ func (e *Executor) settleCreate(ctx context.Context, a Create, answer error) err
 
 func (e *Executor) apply(ctx context.Context, a Apply) error {
 	if a.Observed == nil {
+		// A create, because an apply would merge into a foreign object that the cache does not show.
 		err := e.Client.Create(ctx, copyOf(a.Object), client.FieldOwner(FieldOwner))
 		if apierrors.IsAlreadyExists(err) {
 			return e.settleCreate(ctx, Create{Object: a.Object}, err)
@@ -144,6 +161,9 @@ func (e *Executor) apply(ctx context.Context, a Apply) error {
 	if !sameOwner(a.Observed, a.Object) {
 		return ErrCollision
 	}
+	if err := e.takeOverFields(ctx, a.Observed); err != nil {
+		return err
+	}
 	wanted := copyOf(a.Object)
 	// With the UID the API server refuses to apply to a later object of the same name.
 	wanted.SetUID(a.Observed.GetUID())
@@ -152,6 +172,23 @@ func (e *Executor) apply(ctx context.Context, a Apply) error {
 		return fmt.Errorf("convert for server-side apply: %w", err)
 	}
 	return e.Client.Apply(ctx, applyConfiguration(content), client.FieldOwner(FieldOwner), client.ForceOwnership)
+}
+
+// takeOverFields gives the fields that were set by our create, or by KubeRay, to our field owner for applies. Otherwise
+// what is not wanted any more, a port for example, would stay for ever as someone else's.
+func (e *Executor) takeOverFields(ctx context.Context, observed client.Object) error {
+	live := copyOf(observed)
+	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(observed), live); err != nil {
+		return fmt.Errorf("read the field owners: %w", err)
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldOwner, "kuberay-operator"), FieldOwner)
+	if err != nil || patch == nil {
+		return err
+	}
+	if err := e.Client.Patch(ctx, copyOf(live), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("take the fields over: %w", err)
+	}
+	return nil
 }
 
 func (e *Executor) delete(ctx context.Context, a Delete) error {

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -181,10 +182,38 @@ func TestEventsFollowTheWritesTheySpeakOf(t *testing.T) {
 	}
 	want := []string{
 		"Normal CreatedWorkerPod created (w1, w2, w3, w4, w5 and 1 more)",
-		`Warning FailedToCreateWorkerPod cannot create: pods "bad" is forbidden: exceeded quota (bad)`,
+		`Warning FailedToCreateWorkerPod cannot create (bad): pods "bad" is forbidden: exceeded quota`,
 	}
 	if diff := cmp.Diff(want, drain(recorder)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestARefusalGivesUpTheRestOfItsGroup(t *testing.T) {
+	tried := 0
+	e, recorder := executor(nil, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+		if object.GetLabels()["group"] == "b" {
+			return nil
+		}
+		tried++
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), errors.New("exceeded quota"))
+	}})
+	e.Parallel = 1
+	var plan Plan
+	for i := range 100 {
+		pod := owned("u1", "1")
+		pod.Name, pod.Labels = fmt.Sprintf("w%d", i), map[string]string{"group": "a"}
+		plan.Actions = append(plan.Actions, Create{Object: pod, Group: "a", Failed: Warning("FailedToCreateWorkerPod", "Create", "cannot create")})
+	}
+	other := owned("u1", "1")
+	other.Labels = map[string]string{"group": "b"}
+	plan.Actions = append(plan.Actions, Create{Object: other, Group: "b"})
+	result, err := e.Run(context.Background(), owned("owner", ""), plan)
+	if err != nil || len(result.Failures) != 100 {
+		t.Errorf("want 100 failures and group b made, got %d: %v", len(result.Failures), err)
+	}
+	if tried != 1 || len(drain(recorder)) != 1 {
+		t.Errorf("one refusal is enough: %d tries", tried)
 	}
 }
 

@@ -15,6 +15,9 @@ const (
 	firstHold = time.Second
 	longHold  = time.Minute
 	soon      = 100 * time.Millisecond
+
+	// staleAfter is far beyond any time that a living owner leaves a due retry alone.
+	staleAfter = 10 * time.Minute
 )
 
 // Hold says that writes of one key are not tried again before a moment, and why.
@@ -23,6 +26,8 @@ type Hold struct {
 	Reason string
 	// Message is the API server's own text.
 	Message string
+	// Collision tells that something of someone else stands under the wanted name.
+	Collision bool
 	// Count is how many passes in a row failed.
 	Count int
 	// Until is when the next try is due.
@@ -57,6 +62,7 @@ func (h *Holds) Of(owner types.UID) map[string]Hold {
 func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.dropStale(now)
 	held := h.byOwner[owner]
 	failed := map[string]Failure{}
 	for _, f := range result.Failures {
@@ -83,7 +89,7 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 		if failure := f.Action.failure(); failure != nil {
 			reason = failure.Reason
 		}
-		held[key] = Hold{Reason: reason, Message: f.Err.Error(), Count: count, Until: now.Add(wait)}
+		held[key] = Hold{Reason: reason, Message: f.Err.Error(), Collision: errors.Is(f.Err, ErrCollision), Count: count, Until: now.Add(wait)}
 		next = Soonest(next, wait)
 	}
 	if len(held) == 0 {
@@ -92,6 +98,20 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 		h.byOwner[owner] = held
 	}
 	return next
+}
+
+// dropStale drops what nobody has tried for long: its owner is gone.
+func (h *Holds) dropStale(now time.Time) {
+	for owner, held := range h.byOwner {
+		for key, hold := range held {
+			if now.Sub(hold.Until) > staleAfter {
+				delete(held, key)
+			}
+		}
+		if len(held) == 0 {
+			delete(h.byOwner, owner)
+		}
+	}
 }
 
 // Forget drops what is known about an owner that is gone.

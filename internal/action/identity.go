@@ -86,25 +86,27 @@ func logDone(ctx context.Context, scheme *runtime.Scheme, a Action, err error) {
 	log.Info("Action done")
 }
 
-// told collects the events of a plan, one for each reason, with the names of the objects that it speaks of.
+// told collects the events of a plan, one for each reason and note, with the names of the objects that it speaks of
+// and the first error.
 type told struct {
 	order []string
 	byKey map[string]*Event
 	names map[string][]string
+	err   map[string]error
 }
 
 func newTold() *told {
-	return &told{byKey: map[string]*Event{}, names: map[string][]string{}}
+	return &told{byKey: map[string]*Event{}, names: map[string][]string{}, err: map[string]error{}}
 }
 
-func (t *told) add(event *Event, name string) {
+func (t *told) add(event *Event, name string, err error) {
 	if event == nil {
 		return
 	}
 	key := event.Reason + "\x00" + event.Note
 	if t.byKey[key] == nil {
 		t.order = append(t.order, key)
-		t.byKey[key] = event
+		t.byKey[key], t.err[key] = event, err
 	}
 	t.names[key] = append(t.names[key], name)
 }
@@ -121,7 +123,10 @@ func (t *told) all() []Event {
 			more = fmt.Sprintf(" and %d more", len(names)-maxNamed)
 			names = names[:maxNamed]
 		}
-		event.Note = truncate(fmt.Sprintf("%s (%s%s)", event.Note, strings.Join(names, ", "), more), maxNote)
+		event.Note = fmt.Sprintf("%s (%s%s)", event.Note, strings.Join(names, ", "), more)
+		if err := t.err[key]; err != nil {
+			event.Note += ": " + err.Error()
+		}
 		events = append(events, event)
 	}
 	return events

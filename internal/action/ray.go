@@ -16,13 +16,13 @@ import (
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
-// Outcome is what became of the last submission of a job.
+// Outcome is what became of the last request of a kind for a job.
 type Outcome struct {
-	// SubmissionID is the id that was sent.
+	// SubmissionID is the id that was sent for.
 	SubmissionID string
 	// At is when the answer came.
 	At time.Time
-	// Err is nil when Ray took the job, or has it already.
+	// Err is nil when Ray did what was asked, or had done it already.
 	Err error
 }
 
@@ -46,7 +46,7 @@ type Ray struct {
 
 	mu       sync.Mutex
 	pending  map[types.UID]bool
-	outcomes map[types.UID]Outcome
+	outcomes map[types.UID]map[string]Outcome // by job and kind of request
 }
 
 type rayCall struct {
@@ -59,6 +59,12 @@ type rayCall struct {
 // errBusy says that all workers and the queue before them are taken. The planner asks again later.
 var errBusy = errors.New("too many requests to Ray are waiting")
 
+// The kinds of requests to Ray.
+const (
+	kindSubmit = "submit"
+	kindStop   = "stop"
+)
+
 // queueLength is how many requests may wait for a worker.
 const queueLength = 1024
 
@@ -68,7 +74,7 @@ func NewRay(options RayOptions) *Ray {
 		options:  options,
 		work:     make(chan rayCall, queueLength),
 		pending:  map[types.UID]bool{},
-		outcomes: map[types.UID]Outcome{},
+		outcomes: map[types.UID]map[string]Outcome{},
 	}
 }
 
@@ -94,12 +100,17 @@ func (r *Ray) Start(ctx context.Context) error {
 	return nil
 }
 
-// Outcome returns what became of the last submission for a job, or false when none has ended yet.
-func (r *Ray) Outcome(job types.UID) (Outcome, bool) {
+// Outcomes returns what became of the last submission and of the last stop for a job, nil when none has ended yet.
+func (r *Ray) Outcomes(job types.UID) (submitted, stopped *Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	outcome, ok := r.outcomes[job]
-	return outcome, ok
+	if outcome, ok := r.outcomes[job][kindSubmit]; ok {
+		submitted = &outcome
+	}
+	if outcome, ok := r.outcomes[job][kindStop]; ok {
+		stopped = &outcome
+	}
+	return submitted, stopped
 }
 
 // Forget drops what is known about a job that is gone.
@@ -110,7 +121,7 @@ func (r *Ray) Forget(job types.UID) {
 }
 
 func (r *Ray) submit(a Submit) error {
-	return r.enqueue(rayCall{job: a.Job, id: a.Request.SubmissionID, what: "submit", send: func(ctx context.Context) error {
+	return r.enqueue(rayCall{job: a.Job, id: a.Request.SubmissionID, what: kindSubmit, send: func(ctx context.Context) error {
 		_, err := r.client(a.BaseURL).SubmitJob(ctx, a.Request)
 		if errors.Is(err, dashboard.ErrAlreadyExists) {
 			return nil
@@ -120,7 +131,7 @@ func (r *Ray) submit(a Submit) error {
 }
 
 func (r *Ray) stop(a Stop) error {
-	return r.enqueue(rayCall{job: a.Job, id: a.SubmissionID, what: "stop", send: func(ctx context.Context) error {
+	return r.enqueue(rayCall{job: a.Job, id: a.SubmissionID, what: kindStop, send: func(ctx context.Context) error {
 		_, err := r.client(a.BaseURL).StopJob(ctx, a.SubmissionID)
 		if errors.Is(err, dashboard.ErrNotFound) {
 			return nil
@@ -159,9 +170,11 @@ func (r *Ray) carryOut(ctx context.Context, call rayCall) {
 	}
 	r.mu.Lock()
 	delete(r.pending, call.job.GetUID())
-	if call.what == "submit" {
-		r.outcomes[call.job.GetUID()] = Outcome{SubmissionID: call.id, At: r.options.Clock.Now(), Err: err}
+	uid := call.job.GetUID()
+	if r.outcomes[uid] == nil {
+		r.outcomes[uid] = map[string]Outcome{}
 	}
+	r.outcomes[uid][call.what] = Outcome{SubmissionID: call.id, At: r.options.Clock.Now(), Err: err}
 	r.mu.Unlock()
 	if r.options.Settled != nil {
 		r.options.Settled(job)

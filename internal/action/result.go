@@ -17,16 +17,14 @@ type Failure struct {
 	Err    error
 }
 
-// Refused tells whether the API server answered that it will not take the write as it is (quota, admission,
-// validation, rights): trying again at once cannot help.
-func (f Failure) Refused() bool {
-	return apierrors.IsForbidden(f.Err) || apierrors.IsInvalid(f.Err) || apierrors.IsBadRequest(f.Err)
+// refused tells whether the API server answered that it will not take the write as it is (quota, admission,
+// validation, rights): trying again at once, or with a sibling, cannot help.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 // Result is what became of a plan.
 type Result struct {
-	// Written counts the writes that the API server accepted, the status write included.
-	Written int
 	// Failures are the actions that failed, in the order of the plan.
 	Failures []Failure
 }
@@ -43,3 +41,6 @@ func (r Result) Err() error {
 // ConflictPause is how long a pass waits after its status write met a newer version of the object: the cache needs
 // a moment to bring it.
 const ConflictPause = 50 * time.Millisecond
+
+// StalePause is how long a pass waits when the caches do not show yet what was created before.
+const StalePause = 100 * time.Millisecond

@@ -9,6 +9,9 @@ import (
 // ServiceAsWanted tells whether a live Service has everything that the wanted one names. What the API server fills in
 // and what others add makes no difference, so that an apply is asked for only when it would change something.
 func ServiceAsWanted(live, wanted *corev1.Service) bool {
+	if len(wanted.Spec.Ports) != len(live.Spec.Ports) {
+		return false
+	}
 	return equality.Semantic.DeepDerivative(complete(wanted, live), complete(live, live)) &&
 		hasAll(live.Labels, wanted.Labels) && hasAll(live.Annotations, wanted.Annotations)
 }

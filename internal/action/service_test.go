@@ -34,6 +34,9 @@ func TestServiceAsWanted(t *testing.T) {
 		"a port is wanted": {func(_, w *corev1.Service) {
 			w.Spec.Ports = append(w.Spec.Ports, corev1.ServicePort{Name: "serve", Port: 8000})
 		}, false},
+		"a port is not wanted any more": {func(live, _ *corev1.Service) {
+			live.Spec.Ports = append(live.Spec.Ports, corev1.ServicePort{Name: "old", Port: 1})
+		}, false},
 		"a port goes elsewhere":        {func(live, _ *corev1.Service) { live.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }, false},
 		"another node port is wanted":  {func(_, w *corev1.Service) { w.Spec.Ports[0].NodePort = 30999 }, false},
 		"not ready addresses as well":  {func(_, w *corev1.Service) { w.Spec.PublishNotReadyAddresses = true }, false},

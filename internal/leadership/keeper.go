@@ -206,6 +206,7 @@ func (k *Keeper) drain() {
 	select {
 	case <-returned:
 	case <-time.After(drainLimit):
+		k.close()
 		k.options.Log.Info("Writes are still under way after the drain limit; they are cancelled", "limit", drainLimit)
 	}
 }

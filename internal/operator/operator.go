@@ -105,8 +105,7 @@ func newManager(cfg config.Config, options Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A client that covers several single namespaces cannot wait for its own writes (a limit of controller-runtime).
-	readOwnWrites := len(cfg.WatchNamespaces) <= 1
+	readOwnWrites := readsOwnWrites(cfg)
 	mgr, err := ctrl.NewManager(options.REST, ctrl.Options{
 		Scheme:                  scheme,
 		Logger:                  options.Log,
@@ -125,6 +124,10 @@ func newManager(cfg config.Config, options Options) (manager.Manager, error) {
 	}
 	return mgr, nil
 }
+
+// readsOwnWrites tells whether the client can wait for its own writes; one that covers several single namespaces cannot
+// (a limit of controller-runtime).
+func readsOwnWrites(cfg config.Config) bool { return len(cfg.WatchNamespaces) <= 1 }
 
 // cacheOptions narrows the caches to what the operator reads.
 func cacheOptions(cfg config.Config) (cache.Options, error) {
@@ -186,10 +189,14 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks()); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
+	var made *action.Made
+	if !readsOwnWrites(w.cfg) {
+		made = action.NewMade(w.clock)
+	}
 	executor := func(controller string) *action.Executor {
 		return &action.Executor{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate,
-			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Parallel: parallelWrites,
+			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Made: made, Parallel: parallelWrites,
 		}
 	}
 	clusters := &raycluster.Reconciler{

@@ -58,8 +58,8 @@ func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 		event = action.Warning(rayv1.ReasonPartlyServed, "Validate", c.Message)
 	}
 	before := meta.FindStatusCondition(st.Conditions, rayv1.ConditionValid)
-	p.set(st, c)
 	changed := before == nil || before.Reason != c.Reason || before.Message != c.Message
+	p.set(st, c)
 	if event == nil || !changed {
 		return nil
 	}

@@ -72,6 +72,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if snapshot.Cluster.DeletionTimestamp != nil {
 		r.Holds.Forget(uid)
 	}
+	if !r.Executor.Made.AllSeen(uid, snapshot.uids()) {
+		return reconcile.Result{RequeueAfter: action.StalePause}, nil
+	}
 	snapshot.Holds = r.Holds.Of(uid)
 	now := r.Clock.Now()
 	plan := Plan(snapshot, r.Settings, now)

@@ -82,6 +82,18 @@ func observe(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	return snapshot, nil
 }
 
+// uids are the UIDs of all owned objects that the caches show.
+func (s Snapshot) uids() []types.UID {
+	uids := make([]types.UID, 0, len(s.Pods)+len(s.Owned))
+	for _, pod := range s.Pods {
+		uids = append(uids, pod.UID)
+	}
+	for _, service := range s.Owned {
+		uids = append(uids, service.UID)
+	}
+	return uids
+}
+
 // serviceNames are the names under which the cluster's Services may stand.
 func serviceNames(cluster *rayv1.RayCluster) []string {
 	return []string{HeadServiceName(cluster), ServeServiceName(cluster.Name), HeadlessServiceName(cluster.Name)}

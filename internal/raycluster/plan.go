@@ -43,6 +43,14 @@ func ours(managedBy *string) bool {
 	return managedBy == nil || *managedBy == rayv1.ManagedByOperator
 }
 
+const (
+	// nextStep is the wait before a step that nothing stands in the way of.
+	nextStep = 50 * time.Millisecond
+	// leastLife is how old a Pod that has ended must be before it is replaced, so that Pods which end at once do not
+	// come and go as fast as the API server can take them.
+	leastLife = 5 * time.Second
+)
+
 type planner struct {
 	snapshot     Snapshot
 	settings     Settings
@@ -61,14 +69,21 @@ func (p *planner) held(group string) bool {
 	return p.now.Before(p.snapshot.Holds[group].Until)
 }
 
-// lookAgain asks for a pass when the first held group may try again.
+// lookAgain asks for a pass when the first held group may try again, and for one at once when the suspend that was just
+// recorded is not the last step: the status write itself wakes nobody.
 func (p *planner) lookAgain() {
-	for _, hold := range p.snapshot.Holds {
-		wait := hold.Until.Sub(p.now)
-		if wait > 0 && (p.plan.LookAgain == 0 || wait < p.plan.LookAgain) {
-			p.plan.LookAgain = wait
-		}
+	wanted := ptr.Deref(p.snapshot.Cluster.Spec.Suspend, false)
+	empty := len(p.snapshot.Pods) == 0
+	if p.suspend == suspended && !wanted || p.suspend == suspending && empty {
+		p.again(nextStep)
 	}
+	for _, hold := range p.snapshot.Holds {
+		p.again(hold.Until.Sub(p.now))
+	}
+}
+
+func (p *planner) again(after time.Duration) {
+	p.plan.LookAgain = action.Soonest(p.plan.LookAgain, after)
 }
 
 // nextIncarnation hands out a number that no Pod of the group ever had. It is recorded by the status write of this
@@ -128,7 +143,7 @@ func (p *planner) applyService(service *corev1.Service) {
 // head keeps exactly one head. A terminating head counts as alive until it is gone: two heads would be two clusters.
 func (p *planner) head() {
 	heads := membersOf(p.snapshot.Pods, rayv1.HeadGroupName)
-	for _, pod := range heads.doomed {
+	for _, pod := range p.ripe(heads.doomed) {
 		p.do(deleteHead(pod, "the head Pod has ended"))
 	}
 	if len(heads.live) > 1 {
@@ -178,32 +193,81 @@ func (p *planner) workers() {
 // group brings the Pods of one worker group to the wanted number.
 func (p *planner) group(group *rayv1.WorkerGroupSpec) {
 	have := membersOf(p.snapshot.Pods, group.GroupName)
-	for _, pod := range have.doomed {
+	hosts := max(int(group.NumOfHosts), 1)
+	ripe := p.ripe(have.doomed)
+	for _, pod := range ripe {
 		p.do(deleteWorker(pod, "the worker Pod has ended"))
 	}
-	named := group.ScaleStrategy.WorkersToDelete
-	live := slices.DeleteFunc(have.live, func(pod *corev1.Pod) bool {
-		if !slices.Contains(named, pod.Name) {
-			return false
-		}
+	live, named := withoutNamed(have.live, group.ScaleStrategy.WorkersToDelete)
+	for _, pod := range named {
 		p.do(deleteWorker(pod, "scaleStrategy.workersToDelete names it"))
-		return true
-	})
+	}
+	if hosts > 1 {
+		// The hosts of a replica work together: none goes on without the others.
+		var others []*corev1.Pod
+		live, others = withoutReplicasOf(live, slices.Concat(ripe, named))
+		for _, pod := range others {
+			p.do(deleteWorker(pod, "another host of its replica goes"))
+		}
+	}
 
-	hosts := max(int(group.NumOfHosts), 1)
 	taken := map[int]bool{}
-	for _, pod := range slices.Concat(have.doomed, have.terminating) {
-		taken[indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)] = true
+	for _, pod := range p.snapshot.Pods {
+		if groupOf(pod) == group.GroupName && !slices.Contains(live, pod) {
+			taken[indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)] = true
+		}
 	}
 	replicas := replicasOf(live, hosts, taken)
 	want := int(GroupReplicas(group))
-	switch {
-	case len(replicas) > want:
+	if len(replicas) > want {
 		p.scaleDown(group, replicas, len(replicas)-want)
-	default:
-		p.fill(group, replicas, hosts)
-		p.scaleUp(group, want-len(replicas), hosts, taken)
+		return
 	}
+	p.fill(group, replicas, hosts)
+	unripe := len(have.doomed) - len(ripe)
+	p.scaleUp(group, want-len(replicas)-(unripe+hosts-1)/hosts, hosts, taken)
+}
+
+// ripe returns the ended Pods that may be replaced now, and asks to look again when the next one may.
+func (p *planner) ripe(doomed []*corev1.Pod) []*corev1.Pod {
+	var ripe []*corev1.Pod
+	for _, pod := range doomed {
+		left := leastLife - p.now.Sub(pod.CreationTimestamp.Time)
+		if left > 0 {
+			p.again(left)
+			continue
+		}
+		ripe = append(ripe, pod)
+	}
+	return ripe
+}
+
+// withoutNamed takes the Pods of those names out.
+func withoutNamed(pods []*corev1.Pod, names []string) (rest, named []*corev1.Pod) {
+	for _, pod := range pods {
+		if slices.Contains(names, pod.Name) {
+			named = append(named, pod)
+		} else {
+			rest = append(rest, pod)
+		}
+	}
+	return rest, named
+}
+
+// withoutReplicasOf takes the Pods out that share a replica with one of the victims.
+func withoutReplicasOf(pods, victims []*corev1.Pod) (rest, others []*corev1.Pod) {
+	gone := map[int]bool{}
+	for _, victim := range victims {
+		gone[indexOf(victim, rayv1.LabelWorkerGroupReplicaIndex)] = true
+	}
+	for _, pod := range pods {
+		if gone[indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)] {
+			others = append(others, pod)
+		} else {
+			rest = append(rest, pod)
+		}
+	}
+	return rest, others
 }
 
 // scaleDown removes the replicas that are worth least. With Ray's autoscaler on, only the autoscaler names victims.
@@ -242,7 +306,7 @@ func (p *planner) fill(group *rayv1.WorkerGroupSpec, replicas []replica, hosts i
 }
 
 func (p *planner) scaleUp(group *rayv1.WorkerGroupSpec, missing, hosts int, taken map[int]bool) {
-	for range missing {
+	for range max(missing, 0) {
 		index := firstFree(taken)
 		for host := range hosts {
 			p.createWorker(group, index, host, "the group has fewer replicas than wanted")

@@ -1,13 +1,11 @@
 package raycluster
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -250,7 +248,7 @@ func TestPlanOfPods(t *testing.T) {
 					b := *group(w).DeepCopy()
 					b.GroupName = "b"
 					w.Cluster.Spec.WorkerGroupSpecs = append(w.Cluster.Spec.WorkerGroupSpecs, b)
-					w.Holds = map[string]action.Hold{"a": {Reason: "FailedToCreateWorkerPod", Until: planNow.Add(time.Second)}}
+					w.Holds = map[string]action.Hold{"a": {Reason: "FailedToCreateWorkerPod", Until: planNow.Add(time.Hour)}}
 				})
 			},
 			want: []string{"apply demo-head-svc", "create head", "create b/0", "create b/1"},
@@ -260,6 +258,23 @@ func TestPlanOfPods(t *testing.T) {
 				return demo(func(w *world) { group(w).NumOfHosts = 2; group(w).Replicas = ptr.To[int32](1) })
 			},
 			want: []string{"apply demo-head-svc", "apply demo-headless", "create head", "create a/0.0", "create a/0.1"},
+		},
+		"a named host takes its replica with it": {
+			given: func() *world {
+				return ready(func(w *world) { group(w).NumOfHosts = 2; group(w).Replicas = ptr.To[int32](2) })
+			},
+			when: func(w *world) {
+				group(w).Replicas = ptr.To[int32](1)
+				group(w).ScaleStrategy.WorkersToDelete = []string{w.pod("a/0.1").Name}
+			},
+			want: []string{"delete a/0.1", "delete a/0.0"},
+		},
+		"a failed host takes its replica with it, and another is made beside it": {
+			given: func() *world {
+				return ready(func(w *world) { group(w).NumOfHosts = 2; group(w).Replicas = ptr.To[int32](1) })
+			},
+			when: func(w *world) { w.pod("a/0.0").Status.Phase = corev1.PodFailed },
+			want: []string{"delete a/0.0", "delete a/0.1", "create a/1.0", "create a/1.1"},
 		},
 		"a spec that makes no sense changes nothing that runs": {
 			given: func() *world { return ready() },
@@ -283,7 +298,7 @@ func TestPlanOfPods(t *testing.T) {
 			if tc.when != nil {
 				tc.when(w)
 			}
-			if diff := cmp.Diff(tc.want, w.pass(planNow)); diff != "" {
+			if diff := cmp.Diff(tc.want, w.pass(planNow.Add(time.Minute))); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 		})
@@ -311,86 +326,11 @@ func TestPlanNeverUsesANameTwice(t *testing.T) {
 	}
 }
 
-func TestStatusTellsWhatIs(t *testing.T) {
-	condition := func(w *world, kind string) string {
-		c := meta.FindStatusCondition(w.Cluster.Status.Conditions, kind)
-		if c == nil {
-			return "absent"
-		}
-		return string(c.Status) + "/" + c.Reason
-	}
-	for name, tc := range map[string]struct {
-		given      *world
-		when       func(*world)
-		wantState  rayv1.ClusterState
-		wantReady  string
-		wantProven string
-		wantFailed string
-	}{
-		"pending Pods": {
-			given: demo(), when: func(w *world) { w.pass(planNow) },
-			wantReady: "False/Unknown", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
-		},
-		"all ready": {
-			given: ready(), wantState: rayv1.ClusterStateReady,
-			wantReady: "True/HeadPodRunningAndReady", wantProven: "True/AllPodRunningAndReadyFirstTime", wantFailed: "absent",
-		},
-		"a worker fell: ready is withdrawn, provisioned stays": {
-			given: ready(), when: func(w *world) { w.pod("a/1").Status.Conditions = nil },
-			wantReady: "True/HeadPodRunningAndReady", wantProven: "True/AllPodRunningAndReadyFirstTime", wantFailed: "absent",
-		},
-		"the head alone is not the cluster": {
-			given: demo(), when: func(w *world) {
-				w.Holds = map[string]action.Hold{"a": {Reason: "FailedToCreateWorkerPod", Message: "exceeded quota: q", Until: planNow.Add(time.Minute)}}
-				w.pass(planNow)
-				w.makeReady(w.pod("head"))
-			},
-			wantReady: "True/HeadPodRunningAndReady", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "True/FailedCreateWorkerPod",
-		},
-		"the head's image cannot be pulled": {
-			given: demo(), when: func(w *world) {
-				w.pass(planNow)
-				w.pod("head").Status = corev1.PodStatus{Phase: corev1.PodPending,
-					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status"}},
-					ContainerStatuses: []corev1.ContainerStatus{{Name: "ray-head", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}}
-			},
-			wantReady: "False/ImagePullBackOff", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
-		},
-		"suspended": {
-			given: ready(), when: func(w *world) {
-				w.Cluster.Spec.Suspend = ptr.To(true)
-				w.pass(planNow)
-				w.gone()
-			},
-			wantState: rayv1.ClusterStateSuspended,
-			wantReady: "False/HeadPodNotFound", wantProven: "False/RayClusterPodsProvisioning", wantFailed: "absent",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := tc.given
-			if tc.when != nil {
-				tc.when(w)
-			}
-			w.pass(planNow.Add(time.Second))
-			got := []string{string(w.Cluster.Status.State), condition(w, rayv1.ConditionHeadPodReady),
-				condition(w, rayv1.ConditionRayClusterProvisioned), condition(w, rayv1.ConditionReplicaFailure)}
-			want := []string{string(tc.wantState), tc.wantReady, tc.wantProven, tc.wantFailed}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("state, HeadPodReady, Provisioned, ReplicaFailure (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestInvalidSpecIsSaidOnce(t *testing.T) {
-	w := demo(func(w *world) { w.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](-1) })
-	first := Plan(w.Snapshot, w.settings, planNow)
-	if len(first.Events) != 1 || first.Events[0].Reason != "InvalidRayClusterSpec" || !strings.Contains(first.Events[0].Note, "minReplicas") {
-		t.Errorf("want one event that names the field, got %+v", first.Events)
-	}
-	w.Cluster = first.Status.Object.(*rayv1.RayCluster)
-	second := Plan(w.Snapshot, w.settings, planNow.Add(time.Minute))
-	if second.Status != nil || len(second.Events) > 0 || len(second.Actions) > 0 || second.LookAgain != 0 {
-		t.Errorf("nothing changed, so nothing is to be done or said: %+v", second)
+func TestPodsThatEndAtOnceAreReplacedSlowly(t *testing.T) {
+	w := ready()
+	w.pod("a/0").Status.Phase = corev1.PodFailed
+	plan := Plan(w.Snapshot, w.settings, planNow.Add(time.Second))
+	if len(plan.Actions) > 0 || plan.LookAgain != 4*time.Second {
+		t.Errorf("a Pod that ended after one second is replaced after five: %v, look again in %s", plan.Actions, plan.LookAgain)
 	}
 }

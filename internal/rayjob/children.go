@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -24,9 +25,11 @@ func (p *planner) cluster() (ready bool) {
 	case p.s.Cluster != nil:
 		p.copyClusterStatus()
 		ready = p.s.Cluster.Status.State == rayv1.ClusterStateReady
+		p.tellTrouble(p.s.Cluster)
+	case own && p.held(roleCluster):
 	case own:
 		p.do(action.Create{
-			Object: rayCluster(p.job), Why: "the job needs its cluster",
+			Object: rayCluster(p.job), Group: roleCluster, Why: "the job needs its cluster",
 			Done:   action.Normal("CreatedRayCluster", "Create", "created RayCluster"),
 			Failed: action.Warning("FailedToCreateRayCluster", "Create", "cannot create the RayCluster"),
 		})
@@ -43,6 +46,32 @@ func (p *planner) cluster() (ready bool) {
 		p.again(pollAgain)
 	}
 	return ready
+}
+
+// tellTrouble copies into the message why the cluster cannot be acted upon.
+func (p *planner) tellTrouble(cluster *rayv1.RayCluster) {
+	valid := meta.FindStatusCondition(cluster.Status.Conditions, rayv1.ConditionValid)
+	if valid != nil && valid.Status == metav1.ConditionFalse {
+		p.st.Message = truncate(fmt.Sprintf("RayCluster %s: %s", cluster.Name, valid.Message))
+	}
+}
+
+// The roles under which refused objects are held back.
+const (
+	roleCluster   = "cluster"
+	roleSubmitter = "submitter"
+)
+
+// held tells whether the object of a role waits after it was refused, and then says why in the message.
+func (p *planner) held(role string) bool {
+	hold, ok := p.s.Holds[role]
+	if !ok {
+		return false
+	}
+	p.st.Message = truncate(hold.Message)
+	wait := hold.Until.Sub(p.now)
+	p.again(wait)
+	return wait > 0
 }
 
 // rayCluster is the cluster of the attempt.
@@ -123,13 +152,20 @@ func (p *planner) submitter() {
 		}
 		return
 	}
+	if p.s.Holds[roleSubmitter].Collision {
+		p.fail(rayv1.SubmissionFailed, fmt.Sprintf("Job %s/%s exists and belongs to someone else", p.job.Namespace, p.job.Name))
+		return
+	}
+	if p.held(roleSubmitter) {
+		return
+	}
 	job, err := submitterJob(p.job, p.s.Cluster, p.settings)
 	if err != nil {
 		p.fail(rayv1.SubmissionFailed, err.Error())
 		return
 	}
 	p.do(action.Create{
-		Object: job, Why: "the job is to be submitted",
+		Object: job, Group: roleSubmitter, Why: "the job is to be submitted",
 		Done:   action.Normal("CreatedRayJobSubmitter", "Create", "created submitter Job"),
 		Failed: action.Warning("FailedToCreateRayJobSubmitter", "Create", "cannot create the submitter Job"),
 	})

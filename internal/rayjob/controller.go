@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if _, ok := r.Gate.Current(); !ok {
-		// A standby does nothing; everything is queued again when its term begins.
+		// A standby does nothing, and asks Ray nothing; everything is queued again when its term begins.
+		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
 	snapshot, err := r.observe(ctx, request.NamespacedName)
@@ -80,6 +82,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if snapshot.Job == nil {
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
+	}
+	if !slices.Contains(snapshot.Job.Finalizers, rayv1.FinalizerRayJob) && snapshot.Job.DeletionTimestamp != nil {
+		r.Holds.Forget(snapshot.Job.UID)
+		r.Executor.Ray.Forget(snapshot.Job.UID)
 	}
 	now := r.Clock.Now()
 	decision := Plan(snapshot, r.Settings, now)
@@ -93,10 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	if snapshot.Job.DeletionTimestamp != nil {
-		r.Holds.Forget(snapshot.Job.UID)
-		r.Executor.Ray.Forget(snapshot.Job.UID)
-		return reconcile.Result{}, result.Err()
+	if err := result.Err(); err != nil && snapshot.Job.DeletionTimestamp != nil {
+		return reconcile.Result{}, err
 	}
 	retry := r.Holds.Record(snapshot.Job.UID, decision.Plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(decision.LookAgain, retry)}, nil

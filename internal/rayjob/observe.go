@@ -31,6 +31,10 @@ type Snapshot struct {
 	Answer *poll.Observation
 	// Sent is what became of the last submission over HTTP, nil when none has ended.
 	Sent *action.Outcome
+	// Stopped is what became of the last request to stop the Ray job, nil when none has ended.
+	Stopped *action.Outcome
+	// Holds are the writes that failed lately, by the role of the object.
+	Holds map[string]action.Hold
 }
 
 // observe reads the job and all that belongs to it from the caches, and the last answers of Ray from the poller.
@@ -78,9 +82,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (Sn
 	if answer, ok := r.Poller.Observation(pollKey(name)); ok {
 		s.Answer = &answer
 	}
-	if sent, ok := r.Executor.Ray.Outcome(job.UID); ok {
-		s.Sent = &sent
-	}
+	s.Sent, s.Stopped = r.Executor.Ray.Outcomes(job.UID)
+	s.Holds = r.Holds.Of(job.UID)
 	return s, nil
 }
 

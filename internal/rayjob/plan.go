@@ -29,6 +29,11 @@ const (
 	pollAgain = 3 * time.Second
 	// submitterGrace is how long an ended submitter and Ray's view of the job may contradict each other.
 	submitterGrace = 30 * time.Second
+	// stopLimit is how long a deleted RayJob waits for Ray to confirm that the job has stopped.
+	stopLimit = 30 * time.Second
+	// leastSilence is how long this process must have seen Ray not answer before it draws a conclusion, whatever a
+	// predecessor recorded.
+	leastSilence = 30 * time.Second
 	// resubmitAfter is the pause after a submission that Ray could not take.
 	resubmitAfter = 5 * time.Second
 )
@@ -165,6 +170,13 @@ func (p *planner) initializing() {
 		p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds") {
 		return
 	}
+	if p.s.Cluster == nil {
+		// The spec may have been edited since it was checked.
+		if err := Validate(p.s.Job); err != nil {
+			p.invalid(err)
+			return
+		}
+	}
 	if !p.cluster() {
 		return
 	}
@@ -263,19 +275,38 @@ func (p *planner) ended() {
 	p.deleteCluster("the job has finished and spec.shutdownAfterJobFinishes is set")
 }
 
-// deleted stops the Ray job and lets the RayJob go.
+// deleted has the Ray job stopped and lets the RayJob go when Ray has confirmed that, or after a bounded time.
 func (p *planner) deleted() {
 	rest := slices.DeleteFunc(slices.Clone(p.s.Job.Finalizers), func(f string) bool { return f == rayv1.FinalizerRayJob })
 	if len(rest) == len(p.s.Job.Finalizers) {
 		return
 	}
-	p.stopRayJob("the RayJob is deleted")
-	p.do(action.Finalizers{Object: p.s.Job, Want: rest, Why: "the Ray job was told to stop"})
+	why := "the Ray job does not run"
+	if p.rayJobMayRun() {
+		stopped := p.s.Stopped
+		done := stopped != nil && stopped.SubmissionID == p.st.JobId && stopped.Err == nil
+		overdue := p.now.Sub(p.s.Job.DeletionTimestamp.Time) > stopLimit
+		switch {
+		case done:
+			why = "Ray has stopped the job"
+		case overdue:
+			why = "Ray did not confirm in time that the job has stopped"
+			p.tell(action.Warning("FailedToStopRayJob", "Delete", fmt.Sprintf("%s; job %s on RayCluster %s may still run", why, p.st.JobId, p.st.RayClusterName)))
+		default:
+			p.stopRayJob("the RayJob is deleted")
+			p.again(pollAgain)
+			return
+		}
+	}
+	p.do(action.Finalizers{Object: p.s.Job, Want: rest, Why: why})
+}
+
+func (p *planner) rayJobMayRun() bool {
+	return p.st.DashboardURL != "" && p.st.JobId != "" && !rayv1.IsJobTerminal(p.st.JobStatus) && p.s.Cluster != nil
 }
 
 func (p *planner) stopRayJob(why string) {
-	running := p.st.DashboardURL != "" && p.st.JobId != "" && !rayv1.IsJobTerminal(p.st.JobStatus)
-	if running && p.s.Cluster != nil {
+	if p.rayJobMayRun() {
 		p.do(action.Stop{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, SubmissionID: p.st.JobId, Why: why})
 	}
 }

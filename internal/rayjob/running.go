@@ -70,11 +70,12 @@ func (p *planner) unanswered(answer *poll.Observation) {
 		p.st.JobStatusCheckFailureStartTime = &since
 	}
 	failing := p.now.Sub(p.st.JobStatusCheckFailureStartTime.Time)
-	if failing >= p.settings.StatusCheckTimeout {
+	seen := p.now.Sub(answer.FailingSince)
+	if failing >= p.settings.StatusCheckTimeout && seen >= min(leastSilence, p.settings.StatusCheckTimeout) {
 		p.fail(rayv1.JobStatusCheckTimeoutExceeded, fmt.Sprintf("Ray has not answered for %s: %v", failing.Round(time.Second), answer.Err))
 		return
 	}
-	p.again(p.settings.StatusCheckTimeout - failing)
+	p.again(max(p.settings.StatusCheckTimeout-failing, pollAgain))
 }
 
 // unknownToRay handles the answer that there is no such job.

@@ -54,7 +54,7 @@ func validateSource(job *rayv1.RayJob, spec *field.Path) field.ErrorList {
 	case len(job.Spec.ClusterSelector) == 0 && job.Spec.RayClusterSpec == nil:
 		errs = append(errs, field.Required(spec.Child("rayClusterSpec"), "either this or spec.clusterSelector must say where the job runs"))
 	case len(job.Spec.ClusterSelector) == 0:
-		cluster := &rayv1.RayCluster{ObjectMeta: *job.ObjectMeta.DeepCopy(), Spec: *job.Spec.RayClusterSpec}
+		cluster := rayCluster(job) // with the labels that it will carry: some rules look at them
 		errs = append(errs, raycluster.ValidateSpec(cluster, spec.Child("rayClusterSpec"))...)
 	}
 	return errs

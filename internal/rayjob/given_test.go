@@ -1,0 +1,171 @@
+package rayjob
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+)
+
+var (
+	now      = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	settings = Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 5 * time.Minute}
+)
+
+// given returns a snapshot of a RayJob in the given state, with its finalizer, changed by edits.
+func given(state rayv1.JobDeploymentStatus, edits ...func(*Snapshot)) Snapshot {
+	job := &rayv1.RayJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train", UID: "job-uid", Generation: 1,
+			Finalizers: []string{rayv1.FinalizerRayJob}},
+		Spec: rayv1.RayJobSpec{
+			Entrypoint: "python main.py", SubmissionMode: rayv1.K8sJobMode,
+			RayClusterSpec: &rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray-head", Image: "img:1"}}}}}},
+		},
+	}
+	if state != rayv1.JobDeploymentStatusNew {
+		job.Status = rayv1.RayJobStatus{JobDeploymentStatus: state, JobId: "train-x7k2m", RayClusterName: "train-bcd4f",
+			StartTime: ptr.To(metav1.NewTime(now.Add(-time.Minute))), Failed: ptr.To[int32](0), Succeeded: ptr.To[int32](0),
+			ObservedGeneration: 1}
+	}
+	s := Snapshot{Job: job}
+	for _, edit := range edits {
+		edit(&s)
+	}
+	return s
+}
+
+func mode(m rayv1.JobSubmissionMode) func(*Snapshot) {
+	return func(s *Snapshot) { s.Job.Spec.SubmissionMode = m }
+}
+
+// cluster adds the job's cluster and its head Service.
+func cluster(state rayv1.ClusterState) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Cluster = &rayv1.RayCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train-bcd4f", UID: "cluster-uid", OwnerReferences: []metav1.OwnerReference{ownerReference(s.Job)}},
+			Spec:       *s.Job.Spec.RayClusterSpec,
+			Status:     rayv1.RayClusterStatus{State: state, Head: rayv1.HeadInfo{ServiceName: "train-bcd4f-head-svc"}},
+		}
+		s.ClusterService = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train-bcd4f-head-svc"},
+			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "dashboard", Port: 8265}}}}
+		if s.Job.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusRunning {
+			s.Job.Status.DashboardURL = "train-bcd4f-head-svc.ml.svc.cluster.local:8265"
+			s.HeadService = jobHeadService(s.Job, s.ClusterService)
+		}
+	}
+}
+
+func answer(edit func(*poll.Observation)) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Answer = &poll.Observation{Target: poll.Target{OwnerUID: s.Job.UID, SubmissionID: s.Job.Status.JobId}, Answered: now}
+		edit(s.Answer)
+	}
+}
+
+func rayDoesNotKnow(o *poll.Observation) { o.JobFound = poll.Missing }
+
+func raySays(status dashboard.JobStatus) func(*poll.Observation) {
+	return func(o *poll.Observation) {
+		o.JobFound = poll.Found
+		o.Job = &dashboard.JobDetails{Status: status, Message: "said Ray", StartTime: now.Add(-30 * time.Second)}
+		if status.Terminal() {
+			o.Job.EndTime = now.Add(-time.Second)
+		}
+	}
+}
+
+func submitter(condition batchv1.JobConditionType, at time.Time) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Submitter = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train", UID: "submitter-uid",
+			OwnerReferences: []metav1.OwnerReference{ownerReference(s.Job)}}}
+		if condition != "" {
+			s.Submitter.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+		}
+	}
+}
+
+func deletedAt(at time.Time) func(*Snapshot) {
+	return func(s *Snapshot) { s.Job.DeletionTimestamp = ptr.To(metav1.NewTime(at)) }
+}
+
+func stopped(err error) func(*Snapshot) {
+	return func(s *Snapshot) { s.Stopped = &action.Outcome{SubmissionID: "train-x7k2m", At: now, Err: err} }
+}
+
+func knownAs(status rayv1.JobStatus) func(*Snapshot) {
+	return func(s *Snapshot) { s.Job.Status.JobStatus = status }
+}
+
+func spec(edit func(*rayv1.RayJobSpec)) func(*Snapshot) {
+	return func(s *Snapshot) { edit(&s.Job.Spec) }
+}
+
+// verbs names the actions of a plan in the form "create RayCluster".
+func verbs(actions []action.Action) []string {
+	var names []string
+	for _, a := range actions {
+		switch a := a.(type) {
+		case action.Create:
+			names = append(names, "create "+a.Object.GetName())
+		case action.Apply:
+			names = append(names, "apply "+a.Object.GetName())
+		case action.Delete:
+			names = append(names, "delete "+a.Object.GetName())
+		case action.Finalizers:
+			names = append(names, "finalizers "+strings.Join(a.Want, ","))
+		case action.Submit:
+			names = append(names, "submit "+a.Request.SubmissionID)
+		case action.Stop:
+			names = append(names, "stop "+a.SubmissionID)
+		}
+	}
+	return names
+}
+
+func TestPlanIsSilentWhenNothingChanges(t *testing.T) {
+	s := given(rayv1.JobDeploymentStatusRunning, mode(rayv1.HTTPMode), cluster(rayv1.ClusterStateReady), answer(raySays(dashboard.JobRunning)))
+	first := Plan(s, settings, now)
+	s.Job = first.Status.Object.(*rayv1.RayJob)
+	second := Plan(s, settings, now.Add(time.Second))
+	if second.Status != nil || len(second.Actions) > 0 || len(second.Events) > 0 {
+		t.Errorf("a second pass over the same facts wants writes: %+v", second.Plan)
+	}
+	if second.Ask == nil {
+		t.Error("a running job must go on being asked for")
+	}
+}
+
+func TestSubmitScript(t *testing.T) {
+	s := given(rayv1.JobDeploymentStatusRunning, cluster(rayv1.ClusterStateReady), spec(func(s *rayv1.RayJobSpec) {
+		s.Metadata = map[string]string{"team": "a"}
+		s.EntrypointNumCpus = 1
+		s.RuntimeEnvYAML = "env_vars:\n  PRICE: \"$5\"\n"
+	}))
+	got, err := submitScript(s.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://train-bcd4f-head-svc.ml.svc.cluster.local:8265"
+	for _, want := range []string{
+		"if ! ray job status --address " + address + " train-x7k2m >/dev/null 2>&1 ; then",
+		"ray job submit --address " + address + ` --no-wait --runtime-env-json "{\"env_vars\":{\"PRICE\":\"\$5\"}}" --metadata-json "{\"team\":\"a\"}"` +
+			" --submission-id train-x7k2m --entrypoint-num-cpus 1.000000 -- python main.py ; fi ;",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the script lacks\n%s\nit is\n%s", want, got)
+		}
+	}
+	if !strings.HasSuffix(got, "ray job logs --address "+address+" --follow train-x7k2m") {
+		t.Errorf("the script must end by following the log: %s", got)
+	}
+}

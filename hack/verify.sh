@@ -12,14 +12,14 @@ unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 say "generated files"
 before=$(mktemp) && after=$(mktemp)
 trap 'rm -f "$before" "$after"' EXIT
-state() { cat api/*/zz_generated.*.go charts/heliostat/crds/*.yaml docs/reference/*.md | sha256sum; }
+state() { cat api/*/zz_generated.*.go charts/heliostat/crds/*.yaml charts/heliostat/files/*.yaml docs/reference/*.md | sha256sum; }
 state >"$before"
 hack/generate.sh
 state >"$after"
 cmp -s "$before" "$after" || { echo "generated files were out of date; they are regenerated now, commit them:"; git status --short api charts docs/reference; exit 1; }
 
 say "modules are tidy"
-for module in . hack/localkube test/chart; do
+for module in . hack/localkube hack/s3server hack/tools hack/lint hack/helm test/chart; do
   (cd "$module" && go mod tidy -diff)
 done
 

@@ -31,7 +31,7 @@ until [ $((SECONDS - start)) -gt 3600 ]; do
 done
 
 say "What the job printed"
-k logs job/count-primes --tail=-1 | sed 's/^/    /'
+k logs job/count-primes --tail=-1 | sed 's/^/    /' || echo "    (the submitter printed nothing)"
 say "What the operator made"
 k get rayjobs,rayclusters,pods,services,jobs
 case $seen in
@@ -51,7 +51,7 @@ Done in $((SECONDS - start)) seconds. To look further:
   alias kubectl='$HELIOSTAT_LOCALKUBE kubectl --name demo --'     # or your own kubectl
   kubectl describe rayjob count-primes
   kubectl port-forward service/count-primes-head-svc 8265         # Ray's dashboard on http://localhost:8265
-  kubectl -n heliostat-system logs deployment/kuberay-operator
+  kubectl -n heliostat-system logs -l app.kubernetes.io/name=kuberay-operator --prefix --tail=20
   kubectl apply -f docs/examples/raycluster.yaml
 
 To remove everything that is running: make demo-clean

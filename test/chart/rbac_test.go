@@ -21,11 +21,11 @@ func operatorRights() []string {
 		"batch/jobs: create delete get list watch",
 		"events.k8s.io/events: create patch",
 		"ray.io/rayclusters/finalizers: update",
-		"ray.io/rayclusters/status: get patch update",
-		"ray.io/rayclusters: create delete get list patch watch",
+		"ray.io/rayclusters/status: patch",
+		"ray.io/rayclusters: create delete get list watch",
 		"ray.io/rayjobs/finalizers: update",
-		"ray.io/rayjobs/status: get patch update",
-		"ray.io/rayjobs: get list patch watch",
+		"ray.io/rayjobs/status: patch",
+		"ray.io/rayjobs: delete get list patch watch",
 	}
 }
 

@@ -1,32 +1,9 @@
 {{/*
-What the operator may do, for the ClusterRole and for the Roles of single namespaces alike. The table in the chart's
-README says what each right is for, and a test lists them all: whoever adds a right changes the three together.
+What the operator may do, for the ClusterRole and for the Roles of single namespaces alike. The file is generated from
+internal/action/rights.go; the table in the chart's README says what each right is for, and a test compares the two.
 */}}
 {{- define "heliostat.rules" -}}
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [create, delete, get, list, watch]
-- apiGroups: [""]
-  resources: [services]
-  verbs: [create, delete, get, list, patch, watch]
-- apiGroups: [batch]
-  resources: [jobs]
-  verbs: [create, delete, get, list, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create, patch]
-- apiGroups: [ray.io]
-  resources: [rayclusters]
-  verbs: [create, delete, get, list, patch, watch]
-- apiGroups: [ray.io]
-  resources: [rayjobs]
-  verbs: [get, list, patch, watch]
-- apiGroups: [ray.io]
-  resources: [rayclusters/status, rayjobs/status]
-  verbs: [get, patch, update]
-- apiGroups: [ray.io]
-  resources: [rayclusters/finalizers, rayjobs/finalizers]
-  verbs: [update]
+{{ .Files.Get "files/rules.yaml" }}
 {{- end -}}
 
 {{/* What a replica may do to win, to keep and to give back the Lease, in the namespace of the release. */}}

@@ -30,6 +30,10 @@ build: ## Build the operator into bin/.
 localkube: ## Build the tool that runs a Kubernetes on this machine.
 	cd hack/localkube && CGO_ENABLED=0 go build -trimpath -o $(LOCALKUBE) ./cmd/localkube
 
+.PHONY: clean
+clean: ## Remove what was built into bin/.
+	rm -rf $(BIN)
+
 .PHONY: generate
 generate: ## Regenerate CRDs, deep copies and the field reference.
 	hack/generate.sh

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,10 +82,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
-	if !slices.Contains(snapshot.Job.Finalizers, rayv1.FinalizerRayJob) && snapshot.Job.DeletionTimestamp != nil {
-		r.Holds.Forget(snapshot.Job.UID)
-		r.Executor.Ray.Forget(snapshot.Job.UID)
-	}
 	now := r.Clock.Now()
 	decision := Plan(snapshot, r.Settings, now)
 	r.ask(request.NamespacedName, snapshot.Job.UID, decision.Ask)
@@ -99,8 +94,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	if err := result.Err(); err != nil && snapshot.Job.DeletionTimestamp != nil {
-		return reconcile.Result{}, err
+	if snapshot.Job.DeletionTimestamp != nil && decision.LookAgain == 0 {
+		// The finalizer was asked to go; nothing is remembered of a job that is about to vanish.
+		r.Holds.Forget(snapshot.Job.UID)
+		r.Executor.Ray.Forget(snapshot.Job.UID)
+		return reconcile.Result{}, result.Err()
 	}
 	retry := r.Holds.Record(snapshot.Job.UID, decision.Plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(decision.LookAgain, retry)}, nil

@@ -106,3 +106,26 @@ func TestRayJobThroughSubmitter(t *testing.T) {
 	g.Expect(*job.Status.Failed).To(Equal(int32(1)))
 	g.Expect(ray.Submissions(job.Status.JobId)).To(BeZero(), "in this mode only the submitter submits")
 }
+
+func TestDeletingARunningRayJobStopsTheRayJobFirst(t *testing.T) {
+	g := NewWithT(t)
+	c, ns := connect(t)
+	c.run(t, ns, "only")
+	job := newJob(ns, rayv1.HTTPMode)
+	g.Expect(c.Create(t.Context(), job)).To(Succeed())
+	c.follow(t, g, job, rayv1.JobDeploymentStatusRunning)
+	ray := c.dashboardOf(g, job)
+	ray.SetDefaultScript(fakedashboard.Steps("RUNNING")...)
+	g.Eventually(func() rayv1.JobStatus {
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
+		return job.Status.JobStatus
+	}, patience).Should(Or(Equal(rayv1.JobStatusPending), Equal(rayv1.JobStatusRunning)))
+	ray.SetStep(job.Status.JobId, fakedashboard.Steps("RUNNING")[0])
+
+	g.Expect(c.Delete(t.Context(), job)).To(Succeed())
+	g.Eventually(func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(job), job) }, patience).ShouldNot(Succeed())
+	stopped, found := ray.Job(job.Status.JobId)
+	g.Expect(found).To(BeTrue())
+	g.Expect(stopped.Step.Status).To(Equal("STOPPED"))
+	g.Expect(ray.Requests(fakedashboard.EndpointStop)).To(BeNumerically(">=", 1))
+}

@@ -11,7 +11,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -225,10 +227,12 @@ func (w *world) collectGarbage() {
 	var all []client.Object
 	for _, list := range lists {
 		w.must(w.api.List(ctx, list))
-		for _, object := range items(list) {
+		w.must(meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
 			alive[object.GetUID()] = true
 			all = append(all, object)
-		}
+			return nil
+		}))
 	}
 	for _, object := range all {
 		owner := metav1.GetControllerOf(object)
@@ -236,33 +240,6 @@ func (w *world) collectGarbage() {
 			w.must(client.IgnoreNotFound(w.api.Delete(ctx, object)))
 		}
 	}
-}
-
-func items(list client.ObjectList) []client.Object {
-	var objects []client.Object
-	switch list := list.(type) {
-	case *rayv1.RayJobList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *rayv1.RayClusterList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *corev1.PodList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *corev1.ServiceList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	case *batchv1.JobList:
-		for i := range list.Items {
-			objects = append(objects, &list.Items[i])
-		}
-	}
-	return objects
 }
 
 func (w *world) pods() []corev1.Pod {

@@ -53,25 +53,24 @@ func Detect() (Host, error) {
 	return host, nil
 }
 
-// Make makes the cgroup of that name below the root of every hierarchy that the
-// kubelet uses. On v2 it returns the controllers that had to be switched on for
-// it at the root, to be switched off by Release.
-func (h Host) Make(name string) (switchedOn []string, err error) {
+// Make makes the cgroup of that name below the root of every hierarchy. On v2 it
+// switches on the controllers that the kubelet asks for.
+func (h Host) Make(name string) error {
 	if !h.V1 {
-		if switchedOn, err = switchOn(unifiedRoot); err != nil {
-			return switchedOn, err
+		if err := switchOn(unifiedRoot); err != nil {
+			return err
 		}
 	}
 	for _, root := range h.roots {
 		dir := filepath.Join(root, name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return switchedOn, fmt.Errorf("making cgroup %s: %w", dir, err)
+			return fmt.Errorf("making cgroup %s: %w", dir, err)
 		}
 		if err := fillCpuset(root, dir); err != nil {
-			return switchedOn, err
+			return err
 		}
 	}
-	return switchedOn, nil
+	return nil
 }
 
 // fillCpuset copies CPUs and memory nodes from the root: on v1 a new cgroup has
@@ -110,39 +109,57 @@ func toSwitchOn(available, on string) []string {
 	return missing
 }
 
-func switchOn(root string) ([]string, error) {
+const subtreeControl = "cgroup.subtree_control"
+
+func switchOn(root string) error {
 	available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine's cgroup controllers: %w", err)
+		return fmt.Errorf("reading the machine's cgroup controllers: %w", err)
 	}
-	control := filepath.Join(root, "cgroup.subtree_control")
+	control := filepath.Join(root, subtreeControl)
 	on, err := os.ReadFile(control)
 	if err != nil {
-		return nil, fmt.Errorf("reading which cgroup controllers are on: %w", err)
+		return fmt.Errorf("reading which cgroup controllers are on: %w", err)
 	}
-	var switched []string
 	for _, name := range toSwitchOn(string(available), string(on)) {
 		err := os.WriteFile(control, []byte("+"+name), 0o644)
 		if errors.Is(err, unix.EBUSY) {
-			return switched, fmt.Errorf("the cgroup controller %s cannot be switched on since processes run in the root cgroup, as they do in most containers: run localkube on the machine itself", name)
+			return fmt.Errorf("the cgroup controller %s cannot be switched on since processes run in the root cgroup, as they do in most containers: run localkube on the machine itself", name)
 		}
 		if err != nil {
-			return switched, fmt.Errorf("switching on the cgroup controller %s: %w", name, err)
+			return fmt.Errorf("switching on the cgroup controller %s: %w", name, err)
 		}
-		switched = append(switched, name)
 	}
-	return switched, nil
+	return nil
 }
 
-// Release switches controllers off again at the root of v2. Others may have come
-// to use them meanwhile; then they stay on.
-func (h Host) Release(switchedOn []string) {
+// Controllers returns the controllers that are on at the root of v2; on v1 there
+// are none.
+func (h Host) Controllers() ([]string, error) {
 	if h.V1 {
-		return
+		return nil, nil
 	}
-	for _, name := range switchedOn {
-		_ = os.WriteFile(filepath.Join(unifiedRoot, "cgroup.subtree_control"), []byte("-"+name), 0o644)
+	on, err := os.ReadFile(filepath.Join(unifiedRoot, subtreeControl))
+	if err != nil {
+		return nil, fmt.Errorf("reading which cgroup controllers are on: %w", err)
 	}
+	return strings.Fields(string(on)), nil
+}
+
+// Restore switches off at the root of v2 what was not on before. Make is not the
+// only one to switch controllers on: runc does so with all that there are.
+// Somebody else may have come to use one meanwhile; then it stays on.
+func (h Host) Restore(before []string) error {
+	now, err := h.Controllers()
+	if err != nil {
+		return err
+	}
+	for _, name := range now {
+		if !slices.Contains(before, name) {
+			_ = os.WriteFile(filepath.Join(unifiedRoot, subtreeControl), []byte("-"+name), 0o644)
+		}
+	}
+	return nil
 }
 
 // Kill ends every process in the cgroup of that name and below, and returns when

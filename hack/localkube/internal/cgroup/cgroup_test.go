@@ -36,7 +36,7 @@ func TestMakeFillsTheCpusetAndRemoveTakesAllLevelsAway(t *testing.T) {
 		}
 	}
 	host := Host{V1: true, roots: []string{cpuset, memory}}
-	if _, err := host.Make("lk0-n1"); err != nil {
+	if err := host.Make("lk0-n1"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(cpuset, "lk0-n1", "cpuset.cpus"))

@@ -174,12 +174,7 @@ func (m Manager) removeFolders(host cgroup.Host) error {
 		if err := settings.Restore(state.SysctlFile()); err != nil {
 			return err
 		}
-		switchedOn, err := loadControllers()
-		if err != nil {
-			return err
-		}
-		host.Release(switchedOn)
-		if err := removeFile(controllersFile()); err != nil {
+		if err := restoreControllers(host); err != nil {
 			return err
 		}
 	}

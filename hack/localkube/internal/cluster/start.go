@@ -90,6 +90,9 @@ func (s *start) startNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := saveControllers(host); err != nil {
+		return err
+	}
 	s.host = host
 	problems := make([]error, s.cluster.Nodes)
 	var nodes sync.WaitGroup
@@ -112,8 +115,7 @@ func (s *start) startNode(ctx context.Context, n int) error {
 	if err := writeNodeFiles(node); err != nil {
 		return err
 	}
-	switchedOn, err := s.host.Make(node.Cgroup)
-	if err := errors.Join(err, rememberControllers(switchedOn)); err != nil {
+	if err := s.host.Make(node.Cgroup); err != nil {
 		return err
 	}
 	netns := s.network(s.cluster).NodeNS(n)

@@ -49,12 +49,8 @@ func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 		c.Status, c.Reason = metav1.ConditionFalse, rayv1.ReasonSpecInvalid
 		c.Message = errors.Join(p.invalid...).Error()
 		event = action.Warning(invalidReason(p.invalid), "Validate", c.Message)
-	case p.missingPort != nil:
-		c.Reason, c.Message = rayv1.ReasonPartlyServed, p.missingPort.Error()
-		event = action.Warning("FailedToCreateService", "Create", c.Message)
-	case len(unserved) > 0:
-		c.Reason = rayv1.ReasonPartlyServed
-		c.Message = "this version does not act on: " + strings.Join(unserved, ", ")
+	case len(unserved)+len(p.notes) > 0:
+		c.Reason, c.Message = rayv1.ReasonPartlyServed, partlyServed(p.notes, unserved)
 		event = action.Warning(rayv1.ReasonPartlyServed, "Validate", c.Message)
 	}
 	before := meta.FindStatusCondition(st.Conditions, rayv1.ConditionValid)
@@ -64,6 +60,13 @@ func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 		return nil
 	}
 	return []action.Event{*event}
+}
+
+func partlyServed(notes, unserved []string) string {
+	if len(unserved) > 0 {
+		notes = append(slices.Clone(notes), "this version does not act on: "+strings.Join(unserved, ", "))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // notServed names what the cluster asks for and this version does not act on.

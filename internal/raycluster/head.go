@@ -1,0 +1,50 @@
+package raycluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+)
+
+// head keeps exactly one head. A terminating head counts as alive until it is gone: two heads would be two clusters.
+func (p *planner) head() {
+	heads := membersOf(p.snapshot.Pods, rayv1.HeadGroupName)
+	for _, pod := range p.ripe(heads.doomed) {
+		p.do(deleteHead(pod, "the head Pod has ended"))
+	}
+	if len(heads.live) > 1 {
+		slices.SortFunc(heads.live, byWorth)
+		for _, pod := range heads.live[1:] {
+			p.do(deleteHead(pod, "another head Pod of this cluster is worth more"))
+		}
+	}
+	if heads.count() > 0 || p.headStaysAway() || p.held(rayv1.HeadGroupName) {
+		return
+	}
+	p.do(action.Create{
+		Object:   HeadPod(p.cluster, p.settings, p.nextIncarnation(rayv1.HeadGroupName)),
+		Identity: []string{rayv1.LabelCluster, rayv1.LabelNodeType, rayv1.LabelIncarnation},
+		Group:    rayv1.HeadGroupName,
+		Why:      "the cluster has no head Pod",
+		Done:     action.Normal("CreatedHeadPod", "Create", "created head Pod"),
+		Failed:   action.Warning("FailedToCreateHeadPod", "Create", "cannot create the head Pod"),
+	})
+}
+
+// headStaysAway tells whether a lost head is not replaced: a RayJob in SidecarMode asks for that, because its job
+// died with the head.
+func (p *planner) headStaysAway() bool {
+	return p.cluster.Annotations[rayv1.AnnotationDisableProvisionedHeadRestart] == "true" &&
+		conditionTrue(p.cluster, rayv1.ConditionRayClusterProvisioned)
+}
+
+func deleteHead(pod *corev1.Pod, why string) action.Delete {
+	return action.Delete{
+		Object: pod, Why: why,
+		Done:   action.Normal("DeletedHeadPod", "Delete", "deleted head Pod: "+why),
+		Failed: action.Warning("FailedToDeleteHeadPod", "Delete", "cannot delete the head Pod"),
+	}
+}

@@ -2,12 +2,12 @@ package v1
 
 // Types of conditions of a RayCluster.
 const (
-	// ConditionValid is True when the spec can be acted upon, and False when it cannot: then nothing is created or
-	// changed until the spec is corrected. Heliostat adds this condition.
+	// ConditionValid is True when the spec can be acted upon, and False when it cannot: then the cluster is kept as the
+	// last spec asked that could, until the spec is corrected. Heliostat adds this condition.
 	ConditionValid = "Valid"
 	// ConditionHeadPodReady mirrors the condition Ready of the head Pod.
 	ConditionHeadPodReady = "HeadPodReady"
-	// ConditionRayClusterProvisioned becomes True when all Pods were ready for the first time, and stays True until a
+	// ConditionRayClusterProvisioned becomes True when all wanted Pods were ready for the first time, and stays True until a
 	// suspend is complete.
 	ConditionRayClusterProvisioned = "RayClusterProvisioned"
 	// ConditionReplicaFailure is True while Pods cannot be created or deleted; else it is absent.
@@ -16,6 +16,41 @@ const (
 	ConditionRayClusterSuspending = "RayClusterSuspending"
 	// ConditionRayClusterSuspended is True while the cluster has no Pods because it is suspended.
 	ConditionRayClusterSuspended = "RayClusterSuspended"
+	// ConditionReady is True while everything that the observed generation of the spec asks for is there and ready, and
+	// no Pod too many. Heliostat adds this condition.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the cluster is on its way to what the spec asks for and can get there by
+	// itself. It is never True together with ConditionStalled. Heliostat adds this condition.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while something must be changed by somebody before the cluster can become what the spec
+	// asks for. Its reason is that of the worst trouble. Heliostat adds this condition.
+	ConditionStalled = "Stalled"
+	// ConditionPodsHealthy is False while a Pod is in trouble, or refused. Its reason is the worst of them in Kubernetes'
+	// own word, for example ImagePullBackOff; its message has a line for each group. A Pod that is only young is in no
+	// trouble. Heliostat adds this condition.
+	ConditionPodsHealthy = "PodsHealthy"
+	// ConditionNameCollision is True while objects that are not the cluster's own stand under names or labels of the
+	// cluster; else it is absent. Its message names them. Heliostat adds this condition.
+	ConditionNameCollision = "NameCollision"
+)
+
+// Reasons of ConditionReady, ConditionReconciling, ConditionStalled and ConditionPodsHealthy. Where ConditionStalled is
+// True, and ConditionPodsHealthy False, the reason is that of the trouble instead.
+const (
+	// ReasonAllPodsReady means that the cluster is as wanted.
+	ReasonAllPodsReady = "AllPodsReady"
+	// ReasonPodsNotReady means that Pods are missing, not ready, or too many.
+	ReasonPodsNotReady = "PodsNotReady"
+	// ReasonSuspending means that the cluster is losing its Pods because it is to be suspended.
+	ReasonSuspending = "Suspending"
+	// ReasonSuspended means that the cluster has no Pods because it is suspended.
+	ReasonSuspended = "Suspended"
+	// ReasonStalled is the reason of ConditionReconciling while ConditionStalled is True.
+	ReasonStalled = "Stalled"
+	// ReasonNameCollision is the reason of ConditionNameCollision, and of ConditionStalled because of it.
+	ReasonNameCollision = "NameCollision"
+	// ReasonNoTrouble means that no Pod reports trouble and none is refused.
+	ReasonNoTrouble = "NoTrouble"
 )
 
 // Reasons of ConditionValid.

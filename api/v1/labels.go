@@ -100,8 +100,18 @@ const (
 	AnnotationNumWorkerGroups = "ray.io/num-worker-groups"
 	// AnnotationOperatorVersion holds the version of the operator that wrote the object's hashes.
 	AnnotationOperatorVersion = "ray.io/kuberay-version"
-	// AnnotationRecreateHash holds the hash of the RayCluster's spec on head Pods, for the upgrade strategy Recreate.
+	// AnnotationRecreateHash holds, on head and worker Pods, the hash of what they were made from, for the upgrade
+	// strategy Recreate.
 	AnnotationRecreateHash = "ray.io/upgrade-strategy-recreate-hash"
+	// AnnotationHosts holds, on the Pods of a replica of several hosts, how many hosts the replica was made for.
+	// Heliostat adds it.
+	AnnotationHosts = "heliostat.io/hosts"
+	// AnnotationApplied holds, on Services and other objects that the operator keeps as wanted, a hash of what it last
+	// asked for. Heliostat adds it.
+	AnnotationApplied = "heliostat.io/applied"
+	// AnnotationToken holds, on Pods that use the token which the operator made, a short hash of that token. Heliostat
+	// adds it.
+	AnnotationToken = "heliostat.io/auth-token"
 	// AnnotationCronJobScheduledTimestamp holds the tick for which a RayCronJob created a RayJob: RFC 3339, UTC.
 	AnnotationCronJobScheduledTimestamp = "ray.io/cronjob-scheduled-timestamp"
 	// AnnotationIngressClass names the ingress class of a RayCluster's Ingress.

@@ -119,6 +119,8 @@ type Submit struct {
 	// Job is the RayJob that the submission is for.
 	Job     client.Object
 	BaseURL string
+	// Secret is the name of the Secret with the token that Ray asks for, or empty.
+	Secret  string
 	Request dashboard.SubmitRequest
 	Why     string
 }
@@ -126,8 +128,10 @@ type Submit struct {
 // Stop asks Ray to stop a job, in the background. A job that Ray does not know counts as stopped.
 type Stop struct {
 	// Job is the RayJob that the submission was for.
-	Job          client.Object
-	BaseURL      string
+	Job     client.Object
+	BaseURL string
+	// Secret is the name of the Secret with the token that Ray asks for, or empty.
+	Secret       string
 	SubmissionID string
 	Why          string
 }
@@ -148,8 +152,8 @@ func (a Stop) failure() *Event         { return nil }
 // Key returns the group whose creates are held back together.
 func (a Create) Key() string { return a.Group }
 
-// Key is empty: an apply is held back only by the work queue's own back-off.
-func (a Apply) Key() string { return "" }
+// Key is the object's kind and name: nothing else is held back with it.
+func (a Apply) Key() string { return objectKey(a.Object) }
 
 // Key is empty: deletes are never held back.
 func (a Delete) Key() string { return "" }

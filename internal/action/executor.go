@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,34 +68,6 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 	return result, nil
 }
 
-// runAll performs the actions, a bounded number at a time, and returns the error of each. When the API server refuses
-// an action, those of the same key that have not started yet are given up with the same error: a quota that has no
-// room for one worker has none for the next.
-func (e *Executor) runAll(ctx context.Context, actions []Action) []error {
-	errs := make([]error, len(actions))
-	slots := make(chan struct{}, max(e.Parallel, 1))
-	var wg sync.WaitGroup
-	var givenUp sync.Map // key → the error of the refused action
-	for i, a := range actions {
-		slots <- struct{}{}
-		if err, ok := givenUp.Load(a.Key()); ok && a.Key() != "" {
-			errs[i] = err.(error)
-			<-slots
-			continue
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = e.do(ctx, a)
-			if refused(errs[i]) {
-				givenUp.Store(a.Key(), errs[i])
-			}
-			logDone(ctx, e.Client.Scheme(), a, errs[i])
-		})
-	}
-	wg.Wait()
-	return errs
-}
-
 func (e *Executor) do(ctx context.Context, a Action) error {
 	switch a := a.(type) {
 	case Submit:
@@ -114,6 +85,8 @@ func (e *Executor) do(ctx context.Context, a Action) error {
 		return e.create(write, a)
 	case Apply:
 		return e.apply(write, a)
+	case MakeToken:
+		return e.makeToken(write, a)
 	case Delete:
 		return e.delete(write, a)
 	case Finalizers:
@@ -152,11 +125,18 @@ func (e *Executor) settleCreate(ctx context.Context, a Create, answer error) err
 func (e *Executor) apply(ctx context.Context, a Apply) error {
 	if a.Observed == nil {
 		// A create, because an apply would merge into a foreign object that the cache does not show.
-		err := e.Client.Create(ctx, copyOf(a.Object), client.FieldOwner(FieldOwner))
-		if apierrors.IsAlreadyExists(err) {
-			return e.settleCreate(ctx, Create{Object: a.Object}, err)
+		object := copyOf(a.Object)
+		err := e.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
+		if !apierrors.IsAlreadyExists(err) {
+			if err == nil {
+				e.Made.add(object)
+			}
+			return err
 		}
-		return err
+		a.Observed = copyOf(a.Object)
+		if err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Object), a.Observed); err != nil {
+			return fmt.Errorf("look at the object that is there already: %w", err)
+		}
 	}
 	if !sameOwner(a.Observed, a.Object) {
 		return ErrCollision
@@ -167,11 +147,12 @@ func (e *Executor) apply(ctx context.Context, a Apply) error {
 	wanted := copyOf(a.Object)
 	// With the UID the API server refuses to apply to a later object of the same name.
 	wanted.SetUID(a.Observed.GetUID())
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	content, err := applyContent(wanted)
 	if err != nil {
 		return fmt.Errorf("convert for server-side apply: %w", err)
 	}
-	return e.Client.Apply(ctx, applyConfiguration(content), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	// As a patch and not by the client's own apply, which would set up a second cache for the kind.
+	return e.Client.Patch(ctx, wanted, client.RawPatch(types.ApplyPatchType, content), client.FieldOwner(FieldOwner), client.ForceOwnership)
 }
 
 // takeOverFields gives the fields that were set by our create, or by KubeRay, to our field owner for applies. Otherwise

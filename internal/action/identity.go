@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,11 +22,15 @@ func copyOf(object client.Object) client.Object {
 	return object.DeepCopyObject().(client.Object)
 }
 
-func applyConfiguration(content map[string]any) runtime.ApplyConfiguration {
+// applyContent is what is sent of an object in a server-side apply: what it wants, and nothing that others decide on.
+func applyContent(object client.Object) ([]byte, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
 	delete(content, "status")
-	u := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return client.ApplyConfigurationFromUnstructured(u)
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return json.Marshal(content)
 }
 
 // sameOwner tells whether both objects are controlled by the same owner, by UID.
@@ -63,6 +68,8 @@ func why(a Action) string {
 	case Create:
 		return a.Why
 	case Apply:
+		return a.Why
+	case MakeToken:
 		return a.Why
 	case Delete:
 		return a.Why

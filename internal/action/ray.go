@@ -28,10 +28,12 @@ type Outcome struct {
 
 // RayOptions of the workers that send to Ray.
 type RayOptions struct {
-	Gate  leadership.Gate
-	HTTP  *http.Client
-	Clock clock.PassiveClock
-	Log   logr.Logger
+	Gate leadership.Gate
+	HTTP *http.Client
+	// Tokens finds the token in a Secret. It is needed where jobs run on clusters that ask for one.
+	Tokens func(secret types.NamespacedName) dashboard.TokenSource
+	Clock  clock.PassiveClock
+	Log    logr.Logger
 	// Settled is called after each request, so that the job is looked at again at once.
 	Settled func(job types.NamespacedName)
 	// Workers is how many requests may be under way at once.
@@ -122,7 +124,7 @@ func (r *Ray) Forget(job types.UID) {
 
 func (r *Ray) submit(a Submit) error {
 	return r.enqueue(rayCall{job: a.Job, id: a.Request.SubmissionID, what: kindSubmit, send: func(ctx context.Context) error {
-		_, err := r.client(a.BaseURL).SubmitJob(ctx, a.Request)
+		_, err := r.client(a.Job, a.BaseURL, a.Secret).SubmitJob(ctx, a.Request)
 		if errors.Is(err, dashboard.ErrAlreadyExists) {
 			return nil
 		}
@@ -132,7 +134,7 @@ func (r *Ray) submit(a Submit) error {
 
 func (r *Ray) stop(a Stop) error {
 	return r.enqueue(rayCall{job: a.Job, id: a.SubmissionID, what: kindStop, send: func(ctx context.Context) error {
-		_, err := r.client(a.BaseURL).StopJob(ctx, a.SubmissionID)
+		_, err := r.client(a.Job, a.BaseURL, a.Secret).StopJob(ctx, a.SubmissionID)
 		if errors.Is(err, dashboard.ErrNotFound) {
 			return nil
 		}
@@ -140,8 +142,12 @@ func (r *Ray) stop(a Stop) error {
 	}})
 }
 
-func (r *Ray) client(baseURL string) *dashboard.Client {
-	return dashboard.New(baseURL, dashboard.WithHTTPClient(r.options.HTTP))
+func (r *Ray) client(job client.Object, baseURL, secret string) *dashboard.Client {
+	var token dashboard.TokenSource
+	if secret != "" {
+		token = r.options.Tokens(types.NamespacedName{Namespace: job.GetNamespace(), Name: secret})
+	}
+	return dashboard.New(baseURL, dashboard.WithHTTPClient(r.options.HTTP), dashboard.WithToken(token))
 }
 
 func (r *Ray) enqueue(call rayCall) error {

@@ -14,7 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -36,7 +39,9 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/config"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/leadership"
+	ownmetrics "github.com/heliostat-io/heliostat/internal/metrics"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
@@ -110,7 +115,7 @@ func newManager(cfg config.Config, options Options) (manager.Manager, error) {
 		Scheme:                  scheme,
 		Logger:                  options.Log,
 		Cache:                   caches,
-		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}},
+		Client:                  client.Options{Cache: &client.CacheOptions{Unstructured: true, EnableReadYourWritesConsistency: &readOwnWrites}},
 		Metrics:                 metricsserver.Options{BindAddress: cfg.MetricsAddr},
 		HealthProbeBindAddress:  cfg.ProbeAddr,
 		GracefulShutdownTimeout: ptr.To(shutdownLimit),
@@ -136,11 +141,23 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select Ray Pods: %w", err)
 	}
+	ofClusters, err := labels.NewRequirement(rayv1.LabelCluster, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select what belongs to RayClusters: %w", err)
+	}
+	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Label: labels.NewSelector().Add(*rayNodes)},
-			&batchv1.Job{}: {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
+			&corev1.Pod{}:   {Label: labels.NewSelector().Add(*rayNodes)},
+			&corev1.Event{}: {Field: fields.SelectorFromSet(fields.Set{"involvedObject.kind": "Pod", "reason": diagnose.ReasonFailedMount})},
+			&batchv1.Job{}:  {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
+			// Nobody else's Secrets are kept in memory.
+			&corev1.Secret{}:         labelled,
+			&rbacv1.Role{}:           labelled,
+			&rbacv1.RoleBinding{}:    labelled,
+			&networkingv1.Ingress{}:  labelled,
+			&corev1.ServiceAccount{}: {Transform: justIdentity},
 		},
 	}
 	if len(cfg.WatchNamespaces) > 0 {
@@ -150,6 +167,16 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 		}
 	}
 	return options, nil
+}
+
+// justIdentity keeps of a service account only that it is there, and whose it is: users may name any for a head.
+func justIdentity(object any) (any, error) {
+	account, ok := object.(*corev1.ServiceAccount)
+	if !ok {
+		return object, nil
+	}
+	account.ManagedFields, account.Secrets, account.ImagePullSecrets = nil, nil, nil
+	return account, nil
 }
 
 type wiring struct {
@@ -175,18 +202,19 @@ func (w *wiring) connect(ctx context.Context) error {
 	if registerer == nil {
 		registerer = metrics.Registry
 	}
+	tokens := newTokens(w.mgr.GetAPIReader(), w.clock)
 	poller := poll.New(poll.Options{
-		HTTPClient: web, Registerer: registerer,
+		HTTPClient: web, Registerer: registerer, Tokens: tokens.of,
 		Notify: func(key poll.Key) { w.jobs.Ring(key.NamespacedName) },
 	})
 	sender := action.NewRay(action.RayOptions{
-		Gate: gate, HTTP: web, Clock: w.clock, Log: w.options.Log.WithName("ray"), Workers: rayWorkers,
+		Gate: gate, HTTP: web, Tokens: tokens.of, Clock: w.clock, Log: w.options.Log.WithName("ray"), Workers: rayWorkers,
 		Settled: func(job types.NamespacedName) {
 			poller.Refresh(poll.Key{Kind: rayjob.PollKind, NamespacedName: job})
 			w.jobs.Ring(job)
 		},
 	})
-	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks()); err != nil {
+	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), w.series(ctx, registerer, gate)); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
 	var made *action.Made
@@ -199,9 +227,13 @@ func (w *wiring) connect(ctx context.Context) error {
 			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Made: made, Parallel: parallelWrites,
 		}
 	}
+	settings, err := clusterSettings(w.cfg, w.options.Version, w.mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
 	clusters := &raycluster.Reconciler{
-		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(),
-		Settings: clusterSettings(w.cfg, w.options.Version), Clock: w.clock, Bell: w.clusters,
+		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
+		Settings: settings, Clock: w.clock, Bell: w.clusters,
 		Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{
@@ -209,6 +241,23 @@ func (w *wiring) connect(ctx context.Context) error {
 		Settings: jobSettings(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr))
+}
+
+// series adds what the metrics endpoint tells of single RayClusters, if that is asked for.
+func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, gate leadership.Gate) error {
+	if !w.cfg.EnableMetrics {
+		return nil
+	}
+	leading := func() bool {
+		_, ok := gate.Current()
+		return ok
+	}
+	clusters := ownmetrics.NewClusters(w.mgr.GetClient(), leading, w.options.Log.WithName("metrics"))
+	informer, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayCluster{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch RayClusters for their metrics: %w", err)
+	}
+	return errors.Join(registerer.Register(clusters), clusters.Watch(informer))
 }
 
 // election returns the gate of all writes: the lease's term, or none if election is switched off.

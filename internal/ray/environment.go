@@ -7,18 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetAuthMode switches Ray's token authentication off explicitly. Releases of Ray differ in their default, and the
-// image decides which one runs.
-//
-// The variable is left out where the user has a say: when the container or the operator's defaults name it, and when
-// the container takes variables from elsewhere, because a value from there would be hidden.
-func SetAuthMode(container *corev1.Container, defaults []corev1.EnvVar) {
-	if len(container.EnvFrom) > 0 || hasEnv(defaults, EnvAuthMode) {
-		return
-	}
-	addEnv(container, literal(EnvAuthMode, "disabled"))
-}
-
 // SetEnvironment appends the variables that every Ray container has. The order is part of the interface: of two
 // variables of one name the later one wins. It must run after the steps that add variables for optional features.
 //

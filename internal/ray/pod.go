@@ -34,12 +34,10 @@ func AddSharedMemory(pod *corev1.PodSpec, params map[string]string) {
 		return
 	}
 	container := &pod.Containers[0]
-	atPath := func(m corev1.VolumeMount) bool { return strings.TrimRight(m.MountPath, "/") == sharedMemoryPath }
-	if slices.ContainsFunc(container.VolumeMounts, atPath) {
+	if mounts(container, sharedMemoryPath) {
 		return
 	}
-	named := func(v corev1.Volume) bool { return v.Name == sharedMemoryVolume }
-	if !slices.ContainsFunc(pod.Volumes, named) {
+	if !hasVolume(pod, sharedMemoryVolume) {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{
 			Name: sharedMemoryVolume,
 			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
@@ -50,6 +48,16 @@ func AddSharedMemory(pod *corev1.PodSpec, params map[string]string) {
 	}
 	container.VolumeMounts = append(container.VolumeMounts,
 		corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
+}
+
+func mounts(container *corev1.Container, path string) bool {
+	return slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return strings.TrimRight(m.MountPath, "/") == path
+	})
+}
+
+func hasVolume(pod *corev1.PodSpec, name string) bool {
+	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })
 }
 
 func memoryOf(resources corev1.ResourceRequirements) *resource.Quantity {

@@ -8,11 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -31,6 +34,8 @@ type Reconciler struct {
 	Executor *action.Executor
 	Gate     leadership.Gate
 	Holds    *action.Holds
+	Streaks  *Streaks
+	Specs    *Specs
 	Settings Settings
 	Clock    clock.PassiveClock
 	// Bell wakes everything when a term begins.
@@ -41,21 +46,55 @@ type Reconciler struct {
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	for _, owned := range []client.Object{&corev1.Pod{}, &corev1.Service{}} {
+	for _, owned := range append(OwnedObjects(r.Settings), &corev1.Pod{}) {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), owned, OwnerUIDIndex, IndexOwnerUID); err != nil {
 			return fmt.Errorf("index %T by owner: %w", owned, err)
 		}
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Event{}, EventPodIndex, IndexEventPod); err != nil {
+		return fmt.Errorf("index events by Pod: %w", err)
+	}
 	everywhere := false
 	wanted := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	return ctrl.NewControllerManagedBy(mgr).
+	watches := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&rayv1.RayCluster{}, builder.WithPredicates(wanted)).
 		Owns(&corev1.Pod{}).
-		Owns(&corev1.Service{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clusterClaimedBy)).
+		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfEvent)).
 		WatchesRawSource(r.Bell.Source()).
-		WithOptions(controller.Options{NeedLeaderElection: &everywhere, MaxConcurrentReconciles: max(r.Concurrency, 1)}).
-		Complete(r)
+		WithOptions(controller.Options{NeedLeaderElection: &everywhere, MaxConcurrentReconciles: max(r.Concurrency, 1)})
+	for _, owned := range OwnedObjects(r.Settings) {
+		watches = watches.Owns(owned)
+	}
+	return watches.Complete(r)
+}
+
+// clusterClaimedBy wakes the cluster that a Pod names by label without being controlled by a cluster of that name.
+func clusterClaimedBy(_ context.Context, pod client.Object) []reconcile.Request {
+	name := pod.GetLabels()[rayv1.LabelCluster]
+	owner := metav1.GetControllerOf(pod)
+	if name == "" || owner != nil && owner.Kind == rayv1.KindRayCluster && owner.Name == name {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
+}
+
+// clusterOfEvent wakes the cluster whose Pod an event is about.
+func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) []reconcile.Request {
+	event, ok := object.(*corev1.Event)
+	if !ok {
+		return nil
+	}
+	about := event.InvolvedObject
+	pod := &corev1.Pod{}
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: about.Namespace, Name: about.Name}, pod)
+	owner := metav1.GetControllerOf(pod)
+	// A Pod that the cache does not show yet wakes its cluster when it is shown.
+	if err != nil || pod.UID != about.UID || owner == nil || owner.Kind != rayv1.KindRayCluster {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}}}
 }
 
 // Reconcile is observe → plan → apply.
@@ -64,19 +103,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// A standby does nothing; everything is queued again when its term begins.
 		return reconcile.Result{}, nil
 	}
-	snapshot, err := observe(ctx, r.Reader, request.NamespacedName)
+	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
 	if err != nil || snapshot.Cluster == nil {
 		return reconcile.Result{}, err
 	}
 	uid := snapshot.Cluster.UID
 	if snapshot.Cluster.DeletionTimestamp != nil {
 		r.Holds.Forget(uid)
+		r.Streaks.Forget(uid)
+		r.Specs.Forget(uid)
 	}
 	if !r.Executor.Made.AllSeen(uid, snapshot.uids()) {
 		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
-	snapshot.Holds = r.Holds.Of(uid)
 	now := r.Clock.Now()
+	snapshot.Holds = r.Holds.Of(uid)
+	snapshot.LastValid = r.Specs.Note(snapshot.Cluster)
+	snapshot.Streaks = r.Streaks.Note(uid, snapshot.Pods, now)
 	plan := Plan(snapshot, r.Settings, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
 	switch {

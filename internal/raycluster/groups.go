@@ -1,8 +1,11 @@
 package raycluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -10,6 +13,9 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 )
+
+// overdueAfter is how long past its grace period a Pod may go on terminating before its place is given to another one.
+const overdueAfter = 30 * time.Second
 
 func (p *planner) workers() {
 	lostForGood := p.headStaysAway() && membersOf(p.snapshot.Pods, rayv1.HeadGroupName).count() == 0
@@ -21,143 +27,229 @@ func (p *planner) workers() {
 	}
 }
 
-// group brings the Pods of one worker group to the wanted number.
-func (p *planner) group(group *rayv1.WorkerGroupSpec) {
-	have := membersOf(p.snapshot.Pods, group.GroupName)
-	hosts := max(int(group.NumOfHosts), 1)
-	ripe := p.ripe(have.doomed)
-	for _, pod := range ripe {
-		p.do(deleteWorker(pod, "the worker Pod has ended"))
-	}
-	live, named := withoutNamed(have.live, group.ScaleStrategy.WorkersToDelete)
-	for _, pod := range named {
-		p.do(deleteWorker(pod, "scaleStrategy.workersToDelete names it"))
-	}
-	if hosts > 1 {
-		// The hosts of a replica work together: none goes on without the others.
-		var others []*corev1.Pod
-		live, others = withoutReplicasOf(live, slices.Concat(ripe, named))
-		for _, pod := range others {
-			p.do(deleteWorker(pod, "another host of its replica goes"))
-		}
-	}
+// groupPlan brings one worker group to the wanted number of replicas.
+type groupPlan struct {
+	*planner
+	spec  *rayv1.WorkerGroupSpec
+	hosts int
+	replicaSet
+	// going counts the replicas of several hosts that make room for others. Their indices are used again when they are
+	// gone, so that no two Pods ever have the same index and host.
+	going int
+	// taken are the indices that no new replica may have.
+	taken map[int]bool
+}
 
-	taken := map[int]bool{}
-	for _, pod := range p.snapshot.Pods {
-		if groupOf(pod) == group.GroupName && !slices.Contains(live, pod) {
-			taken[indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)] = true
-		}
+func (p *planner) group(spec *rayv1.WorkerGroupSpec) {
+	g := &groupPlan{planner: p, spec: spec, hosts: int(hostsOf(spec))}
+	named, recreated := g.named(), p.recreated()
+	g.replicaSet = replicasOf(p.podsOf(spec.GroupName), g.hosts, func(a, b *corev1.Pod) int {
+		return cmp.Or(compareBool(named(a) || recreated(a), named(b) || recreated(b)), byWorth(a, b))
+	})
+	g.taken = g.takenBy()
+	g.going = g.leavingInTime()
+	for _, pod := range g.surplus {
+		p.do(deleteWorker(pod, "another Pod of its group has its place"))
 	}
-	replicas := replicasOf(live, hosts, taken)
-	want := int(GroupReplicas(group))
-	if len(replicas) > want {
-		p.scaleDown(group, replicas, len(replicas)-want)
+	g.drop("the worker Pod has ended", func(pod *corev1.Pod) bool { return beyondRepair(pod) && p.ripe(pod) })
+	g.drop("scaleStrategy.workersToDelete names it", named)
+	g.drop("the cluster is recreated from a changed spec", recreated)
+	g.drop("the token that it was given has been replaced", p.staleToken)
+	g.dropTorn()
+	want := int(GroupReplicas(spec))
+	if len(g.replicas) > want {
+		g.scaleDown(len(g.replicas) - want)
 		return
 	}
-	p.fill(group, replicas, hosts)
-	unripe := len(have.doomed) - len(ripe)
-	p.scaleUp(group, want-len(replicas)-(unripe+hosts-1)/hosts, hosts, taken)
+	if len(g.replicas) == want {
+		g.dropOneMisshapen()
+	}
+	g.grow(want)
 }
 
-// ripe returns the ended Pods that may be replaced now, and asks to look again when the next one may.
-func (p *planner) ripe(doomed []*corev1.Pod) []*corev1.Pod {
-	var ripe []*corev1.Pod
-	for _, pod := range doomed {
-		left := leastLife - p.now.Sub(pod.CreationTimestamp.Time)
+// podsOf are the Pods of a group, terminating ones included.
+func (p *planner) podsOf(group string) []*corev1.Pod {
+	if p.byGroup == nil {
+		p.byGroup = map[string][]*corev1.Pod{}
+		for _, pod := range p.snapshot.Pods {
+			p.byGroup[groupOf(pod)] = append(p.byGroup[groupOf(pod)], pod)
+		}
+	}
+	return p.byGroup[group]
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func (g *groupPlan) takenBy() map[int]bool {
+	taken := map[int]bool{}
+	for _, r := range g.replicas {
+		taken[r.index] = true
+	}
+	for index := range g.leaving {
+		taken[index] = true
+	}
+	return taken
+}
+
+// leavingInTime counts the terminating replicas that are worth waiting for, and asks to look again when they are not.
+func (g *groupPlan) leavingInTime() int {
+	if g.hosts == 1 {
+		return 0
+	}
+	inTime := 0
+	for _, pods := range g.leaving {
+		left := time.Duration(0)
+		for _, pod := range pods {
+			left = max(left, pod.DeletionTimestamp.Add(overdueAfter).Sub(g.now))
+		}
 		if left > 0 {
-			p.again(left)
-			continue
+			inTime++
+			g.again(left)
 		}
-		ripe = append(ripe, pod)
 	}
-	return ripe
+	return inTime
 }
 
-// withoutNamed takes the Pods of those names out.
-func withoutNamed(pods []*corev1.Pod, names []string) (rest, named []*corev1.Pod) {
-	for _, pod := range pods {
-		if slices.Contains(names, pod.Name) {
-			named = append(named, pod)
-		} else {
-			rest = append(rest, pod)
+// drop removes the replicas of which a Pod is hit. The hosts of a replica work together: none goes on without the others.
+func (g *groupPlan) drop(why string, hit func(*corev1.Pod) bool) {
+	g.dropIf(func(r replica) bool { return r.any(hit) }, func(pod *corev1.Pod) string {
+		if hit(pod) {
+			return why
 		}
-	}
-	return rest, named
+		return "another host of its replica goes: " + why
+	})
 }
 
-// withoutReplicasOf takes the Pods out that share a replica with one of the victims.
-func withoutReplicasOf(pods, victims []*corev1.Pod) (rest, others []*corev1.Pod) {
-	gone := map[int]bool{}
-	for _, victim := range victims {
-		gone[indexOf(victim, rayv1.LabelWorkerGroupReplicaIndex)] = true
-	}
-	for _, pod := range pods {
-		if gone[indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)] {
-			others = append(others, pod)
-		} else {
-			rest = append(rest, pod)
+func (g *groupPlan) dropIf(goes func(replica) bool, why func(*corev1.Pod) string) {
+	g.replicas = slices.DeleteFunc(g.replicas, func(r replica) bool {
+		if !goes(r) {
+			return false
+		}
+		for _, pod := range r.pods {
+			g.do(deleteWorker(pod, why(pod)))
+		}
+		if g.hosts > 1 {
+			g.going++
+		}
+		return true
+	})
+}
+
+func (g *groupPlan) named() func(*corev1.Pod) bool {
+	names := map[string]bool{}
+	ours := podPrefix(g.cluster.Name+"-"+g.spec.GroupName, "-worker-")
+	for _, name := range g.spec.ScaleStrategy.WorkersToDelete {
+		names[name] = true
+		if !strings.HasPrefix(name, ours) {
+			g.notes = append(g.notes, fmt.Sprintf("scaleStrategy.workersToDelete of group %s names %q, which is no Pod of that group",
+				g.spec.GroupName, name))
 		}
 	}
-	return rest, others
+	return func(pod *corev1.Pod) bool { return names[pod.Name] }
+}
+
+// dropTorn recycles replicas that worked and have lost a host. Those whose hosts were not all made yet are completed
+// instead, in grow.
+func (g *groupPlan) dropTorn() {
+	_, refused := g.snapshot.Holds[g.spec.GroupName]
+	worked := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
+	g.dropIf(func(r replica) bool {
+		return len(r.missing(g.hosts)) > 0 && !r.misshapen(g.hosts) && (r.torn || !refused && r.any(worked))
+	}, func(*corev1.Pod) string { return "its replica has lost a host" })
+}
+
+// dropOneMisshapen rebuilds replicas that were made for another numOfHosts, one at a time: the next one goes when the
+// others work.
+func (g *groupPlan) dropOneMisshapen() {
+	next := -1
+	for i, r := range g.replicas {
+		switch {
+		case r.misshapen(g.hosts):
+			next = i
+		case len(r.missing(g.hosts)) > 0 || r.any(func(pod *corev1.Pod) bool { return !podReady(pod) }):
+			return
+		}
+	}
+	if next < 0 || g.going > 0 {
+		return
+	}
+	index := g.replicas[next].index
+	g.dropIf(func(r replica) bool { return r.index == index },
+		func(*corev1.Pod) string { return fmt.Sprintf("its replica is rebuilt for numOfHosts %d", g.hosts) })
 }
 
 // scaleDown removes the replicas that are worth least. With Ray's autoscaler on, only the autoscaler names victims.
-func (p *planner) scaleDown(group *rayv1.WorkerGroupSpec, replicas []replica, surplus int) {
-	if ptr.Deref(p.cluster.Spec.EnableInTreeAutoscaling, false) && !ptr.Deref(group.Suspend, false) && !p.settings.RandomPodDelete {
+func (g *groupPlan) scaleDown(surplus int) {
+	suspended := ptr.Deref(g.spec.Suspend, false)
+	if autoscaling(g.cluster) && !suspended && !g.settings.RandomPodDelete {
 		return
 	}
-	slices.SortStableFunc(replicas, func(a, b replica) int { return byWorth(leastOf(a), leastOf(b)) })
-	for _, r := range replicas[len(replicas)-surplus:] {
-		for _, pod := range r.pods {
-			p.do(deleteWorker(pod, "the group has more replicas than wanted"))
+	why := "the group has more replicas than wanted"
+	if suspended {
+		why = "the group is suspended"
+	}
+	ranked := slices.SortedStableFunc(slices.Values(g.replicas), func(a, b replica) int {
+		if c := cmp.Compare(len(a.missing(g.hosts)), len(b.missing(g.hosts))); c != 0 {
+			return c
+		}
+		return byWorth(leastOf(a), leastOf(b))
+	})
+	victims := map[int]bool{}
+	for _, r := range ranked[len(ranked)-surplus:] {
+		victims[r.index] = true
+	}
+	g.dropIf(func(r replica) bool { return victims[r.index] }, func(*corev1.Pod) string { return why })
+}
+
+// autoscaling tells whether Ray's autoscaler decides on the number of workers.
+func autoscaling(cluster *rayv1.RayCluster) bool {
+	return ptr.Deref(cluster.Spec.EnableInTreeAutoscaling, false)
+}
+
+// grow makes the Pods that are missing, as many as may be made now.
+func (g *groupPlan) grow(want int) {
+	if g.held(g.spec.GroupName) || g.awaitsToken() || g.oldHeadLeaves() {
+		return
+	}
+	budget := g.budget()
+	for _, r := range g.replicas {
+		if r.any(beyondRepair) || r.misshapen(g.hosts) {
+			continue
+		}
+		for _, host := range r.missing(g.hosts) {
+			g.create(r.index, host, "the replica lacks this host")
+		}
+	}
+	missing := want - len(g.replicas) - g.going
+	for range min(missing, budget) {
+		index := firstFree(g.taken)
+		for host := range g.hosts {
+			g.create(index, host, "the group has fewer replicas than wanted")
 		}
 	}
 }
 
-// leastOf is the Pod that a replica is worth no more than.
-func leastOf(r replica) *corev1.Pod {
-	return slices.MaxFunc(r.pods, byWorth)
-}
-
-// fill adds the hosts that an existing replica lacks.
-func (p *planner) fill(group *rayv1.WorkerGroupSpec, replicas []replica, hosts int) {
-	if hosts == 1 {
-		return
-	}
-	for _, r := range replicas {
-		for host := range hosts {
-			present := slices.ContainsFunc(r.pods, func(pod *corev1.Pod) bool {
-				return indexOf(pod, rayv1.LabelReplicaHostIndex) == host
-			})
-			if !present {
-				p.createWorker(group, r.index, host, "the replica lacks this host")
-			}
-		}
-	}
-}
-
-func (p *planner) scaleUp(group *rayv1.WorkerGroupSpec, missing, hosts int, taken map[int]bool) {
-	for range max(missing, 0) {
-		index := firstFree(taken)
-		for host := range hosts {
-			p.createWorker(group, index, host, "the group has fewer replicas than wanted")
-		}
-	}
-}
-
-func (p *planner) createWorker(group *rayv1.WorkerGroupSpec, index, host int, why string) {
-	if p.held(group.GroupName) {
-		return
-	}
-	slot := PodSlot{Group: group.GroupName, Replica: index, Host: host, Incarnation: p.nextIncarnation(group.GroupName)}
-	p.do(action.Create{
-		Object: WorkerPod(p.cluster, group, p.settings, slot),
+func (g *groupPlan) create(index, host int, why string) {
+	name := g.spec.GroupName
+	slot := PodSlot{Group: name, Replica: index, Host: host, Incarnation: g.nextIncarnation(name)}
+	g.do(action.Create{
+		Object: g.withToken(WorkerPod(g.cluster, g.spec, g.settings, slot)),
 		Identity: []string{rayv1.LabelCluster, rayv1.LabelGroup, rayv1.LabelIncarnation,
 			rayv1.LabelWorkerGroupReplicaIndex, rayv1.LabelReplicaHostIndex},
-		Group:  group.GroupName,
+		Group:  name,
 		Why:    why,
-		Done:   action.Normal("CreatedWorkerPod", "Create", fmt.Sprintf("created worker Pods of group %s", group.GroupName)),
-		Failed: action.Warning("FailedToCreateWorkerPod", "Create", fmt.Sprintf("cannot create worker Pods of group %s", group.GroupName)),
+		Done:   action.Normal("CreatedWorkerPod", "Create", "created worker Pods of group "+name),
+		Failed: action.Warning("FailedToCreateWorkerPod", "Create", "cannot create worker Pods of group "+name),
 	})
 }
 
@@ -179,19 +271,6 @@ func (p *planner) removedGroups() {
 		isWorker := pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeWorker
 		if isWorker && !known[groupOf(pod)] && pod.DeletionTimestamp == nil {
 			p.do(deleteWorker(pod, "its group is not in the spec any more"))
-		}
-	}
-}
-
-// removeAllPods empties a cluster that is being suspended.
-func (p *planner) removeAllPods() {
-	for _, pod := range p.snapshot.Pods {
-		if pod.DeletionTimestamp == nil {
-			p.do(action.Delete{
-				Object: pod, Why: "the cluster is suspended",
-				Done:   action.Normal("DeletedPod", "Delete", "deleted Pods to suspend the cluster"),
-				Failed: action.Warning("FailedToDeletePodCollection", "Delete", "cannot delete a Pod to suspend the cluster"),
-			})
 		}
 	}
 }

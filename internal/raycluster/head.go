@@ -12,20 +12,28 @@ import (
 // head keeps exactly one head. A terminating head counts as alive until it is gone: two heads would be two clusters.
 func (p *planner) head() {
 	heads := membersOf(p.snapshot.Pods, rayv1.HeadGroupName)
-	for _, pod := range p.ripe(heads.doomed) {
-		p.do(deleteHead(pod, "the head Pod has ended"))
+	for _, pod := range heads.doomed {
+		if p.ripe(pod) {
+			p.do(deleteHead(pod, "the head Pod has ended"))
+		}
 	}
-	if len(heads.live) > 1 {
-		slices.SortFunc(heads.live, byWorth)
-		for _, pod := range heads.live[1:] {
+	slices.SortFunc(heads.live, byWorth)
+	recreated := p.recreated()
+	for i, pod := range heads.live {
+		switch {
+		case recreated(pod):
+			p.do(deleteHead(pod, "the cluster is recreated from a changed spec"))
+		case p.staleToken(pod):
+			p.do(deleteHead(pod, "the token that it was given has been replaced"))
+		case i > 0:
 			p.do(deleteHead(pod, "another head Pod of this cluster is worth more"))
 		}
 	}
-	if heads.count() > 0 || p.headStaysAway() || p.held(rayv1.HeadGroupName) {
+	if heads.count() > 0 || p.headStaysAway() || p.awaitsToken() || p.awaitsAccount() || p.held(rayv1.HeadGroupName) {
 		return
 	}
 	p.do(action.Create{
-		Object:   HeadPod(p.cluster, p.settings, p.nextIncarnation(rayv1.HeadGroupName)),
+		Object:   p.withToken(HeadPod(p.cluster, p.settings, p.nextIncarnation(rayv1.HeadGroupName))),
 		Identity: []string{rayv1.LabelCluster, rayv1.LabelNodeType, rayv1.LabelIncarnation},
 		Group:    rayv1.HeadGroupName,
 		Why:      "the cluster has no head Pod",

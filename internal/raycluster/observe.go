@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
 
 // OwnerUIDIndex is the cache index by the UID of the controlling owner. What belongs to a cluster is found by UID
@@ -27,22 +29,43 @@ func IndexOwnerUID(object client.Object) []string {
 	return []string{string(owner.UID)}
 }
 
+// EventPodIndex is the cache index of events by the UID of the Pod that they are about.
+const EventPodIndex = "heliostat.io/event-pod-uid"
+
+// IndexEventPod returns the UID of the Pod that an event is about.
+func IndexEventPod(object client.Object) []string {
+	event, ok := object.(*corev1.Event)
+	if !ok || event.InvolvedObject.UID == "" {
+		return nil
+	}
+	return []string{string(event.InvolvedObject.UID)}
+}
+
 // Snapshot is all that one plan for a RayCluster may know.
 type Snapshot struct {
 	// Cluster is nil when it is gone.
 	Cluster *rayv1.RayCluster
 	// Pods are those that the cluster controls, terminating ones included.
 	Pods []*corev1.Pod
-	// Owned are the Services that the cluster controls.
-	Owned []*corev1.Service
-	// Named are the Services that stand under a name the cluster wants, whoever owns them.
-	Named map[string]*corev1.Service
+	// Owned are the objects apart from Pods that the cluster controls. They have their kind written on them.
+	Owned []client.Object
+	// Named are the objects of others that stand under a name the cluster wants, by objectKey. Of some kinds the caches
+	// show only what carries our labels.
+	Named map[string]client.Object
 	// Holds are the writes that failed lately, by group.
 	Holds map[string]action.Hold
+	// LastValid is the last spec of the cluster that made sense, nil when none is known.
+	LastValid *rayv1.RayClusterSpec
+	// Streaks tell which groups' Pods end soon after they are made, by group.
+	Streaks map[string]Streak
+	// Strangers are the Pods that say by label that they belong to the cluster, and that it does not control.
+	Strangers []*corev1.Pod
+	// MountFailures are the kubelet's words about volumes that cannot be mounted, by the UID of the Pod.
+	MountFailures map[types.UID]string
 }
 
 // observe reads the cluster and all that belongs to it from the caches.
-func observe(ctx context.Context, reader client.Reader, name types.NamespacedName) (Snapshot, error) {
+func observe(ctx context.Context, reader client.Reader, name types.NamespacedName, settings Settings) (Snapshot, error) {
 	cluster := &rayv1.RayCluster{}
 	if err := reader.Get(ctx, name, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -50,7 +73,7 @@ func observe(ctx context.Context, reader client.Reader, name types.NamespacedNam
 		}
 		return Snapshot{}, fmt.Errorf("read RayCluster %s: %w", name, err)
 	}
-	snapshot := Snapshot{Cluster: cluster, Named: map[string]*corev1.Service{}}
+	snapshot := Snapshot{Cluster: cluster}
 	owned := []client.ListOption{client.InNamespace(name.Namespace), client.MatchingFields{OwnerUIDIndex: string(cluster.UID)}}
 
 	pods := &corev1.PodList{}
@@ -60,26 +83,53 @@ func observe(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	for i := range pods.Items {
 		snapshot.Pods = append(snapshot.Pods, &pods.Items[i])
 	}
+	if err := errors.Join(snapshot.observeStrangers(ctx, reader), snapshot.observeMountFailures(ctx, reader)); err != nil {
+		return Snapshot{}, err
+	}
 
-	services := &corev1.ServiceList{}
-	if err := reader.List(ctx, services, owned...); err != nil {
-		return Snapshot{}, fmt.Errorf("list the Services of RayCluster %s: %w", name, err)
-	}
-	for i := range services.Items {
-		snapshot.Owned = append(snapshot.Owned, &services.Items[i])
-	}
-	for _, wanted := range serviceNames(cluster) {
-		service := &corev1.Service{}
-		err := reader.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: wanted}, service)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("read Service %s/%s: %w", name.Namespace, wanted, err)
-		}
-		snapshot.Named[wanted] = service
+	if err := snapshot.observeObjects(ctx, reader, settings); err != nil {
+		return Snapshot{}, err
 	}
 	return snapshot, nil
+}
+
+// observeStrangers reads the Pods that carry the cluster's label and belong to somebody else.
+func (s *Snapshot) observeStrangers(ctx context.Context, reader client.Reader) error {
+	pods := &corev1.PodList{}
+	err := reader.List(ctx, pods, client.InNamespace(s.Cluster.Namespace),
+		client.MatchingLabels{rayv1.LabelCluster: s.Cluster.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the Pods with the label of RayCluster %s/%s: %w", s.Cluster.Namespace, s.Cluster.Name, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		node := pod.Labels[rayv1.LabelNodeType]
+		if (node == rayv1.NodeTypeHead || node == rayv1.NodeTypeWorker) && !metav1.IsControlledBy(pod, s.Cluster) {
+			s.Strangers = append(s.Strangers, pod)
+		}
+	}
+	return nil
+}
+
+// observeMountFailures reads the events about the Pods that have a node and have not started.
+func (s *Snapshot) observeMountFailures(ctx context.Context, reader client.Reader) error {
+	for _, pod := range s.Pods {
+		if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" {
+			continue
+		}
+		events := &corev1.EventList{}
+		err := reader.List(ctx, events, client.InNamespace(pod.Namespace), client.MatchingFields{EventPodIndex: string(pod.UID)})
+		if err != nil {
+			return fmt.Errorf("list the events about Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if text := diagnose.MountFailure(events.Items); text != "" {
+			if s.MountFailures == nil {
+				s.MountFailures = map[types.UID]string{}
+			}
+			s.MountFailures[pod.UID] = text
+		}
+	}
+	return nil
 }
 
 // uids are the UIDs of all owned objects that the caches show.
@@ -88,13 +138,8 @@ func (s Snapshot) uids() []types.UID {
 	for _, pod := range s.Pods {
 		uids = append(uids, pod.UID)
 	}
-	for _, service := range s.Owned {
-		uids = append(uids, service.UID)
+	for _, object := range s.Owned {
+		uids = append(uids, object.GetUID())
 	}
 	return uids
-}
-
-// serviceNames are the names under which the cluster's Services may stand.
-func serviceNames(cluster *rayv1.RayCluster) []string {
-	return []string{HeadServiceName(cluster), ServeServiceName(cluster.Name), HeadlessServiceName(cluster.Name)}
 }

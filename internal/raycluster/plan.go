@@ -1,9 +1,11 @@
 package raycluster
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -17,20 +19,24 @@ func Plan(s Snapshot, settings Settings, now time.Time) action.Plan {
 	}
 	p := &planner{snapshot: s, cluster: s.Cluster, settings: settings, now: now, incarnations: maps.Clone(s.Cluster.Status.Incarnations)}
 	p.invalid = Validate(s.Cluster)
+	p.chooseSpec()
 	p.suspend = nextSuspendPhase(s)
+	if !p.frozen {
+		p.objects()
+		p.noteGroups()
+	}
 	switch {
-	case len(p.invalid) > 0:
-		// Nothing is made or removed on the word of a spec that makes no sense.
 	case p.suspend != running:
-		p.services()
 		p.removeAllPods()
-	default:
-		p.services()
+	case !p.frozen:
 		p.head()
 		p.workers()
 		p.removedGroups()
 	}
 	p.plan.Status, p.plan.Events = p.status()
+	if p.plan.Status != nil {
+		p.plan.Events = append(p.plan.Events, p.events...)
+	}
 	p.lookAgain()
 	return p.plan
 }
@@ -40,28 +46,31 @@ func ours(managedBy *string) bool {
 	return managedBy == nil || *managedBy == rayv1.ManagedByOperator
 }
 
-const (
-	// nextStep is the wait before a step that nothing stands in the way of.
-	nextStep = 50 * time.Millisecond
-	// leastLife is how old a Pod that has ended must be before it is replaced, so that Pods which end at once do not
-	// come and go as fast as the API server can take them.
-	leastLife = 5 * time.Second
-)
+// nextStep is the wait before a step that nothing stands in the way of.
+const nextStep = 50 * time.Millisecond
 
 type planner struct {
 	snapshot Snapshot
 	// cluster is what the plan acts upon: the observed cluster, or the same with the last spec that made sense.
-	cluster      *rayv1.RayCluster
-	settings     Settings
-	now          time.Time
-	invalid      []error
+	cluster  *rayv1.RayCluster
+	settings Settings
+	now      time.Time
+	invalid  []error
+	// frozen means that no spec is known which makes sense: nothing is made, and nothing removed but for a suspend.
+	frozen       bool
 	suspend      suspendPhase
 	incarnations map[string]int64
 	// notes say what the spec asks for and does not get. Condition Valid carries them.
 	notes []string
 	// collisions name objects of others that stand where ours should be.
 	collisions []string
-	plan       action.Plan
+	// events speak of what the status written with them says.
+	events []action.Event
+	// waits say what the plan puts off, and until when.
+	waits       []string
+	byGroup     map[string][]*corev1.Pod
+	hashByGroup map[string]string
+	plan        action.Plan
 }
 
 func (p *planner) do(a action.Action) { p.plan.Actions = append(p.plan.Actions, a) }
@@ -82,6 +91,11 @@ func (p *planner) lookAgain() {
 	for _, hold := range p.snapshot.Holds {
 		p.again(hold.Until.Sub(p.now))
 	}
+}
+
+// wait puts a sentence on something that is put off into the status.
+func (p *planner) wait(format string, args ...any) {
+	p.waits = append(p.waits, fmt.Sprintf(format, args...))
 }
 
 func (p *planner) again(after time.Duration) {

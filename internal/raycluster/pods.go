@@ -27,6 +27,7 @@ func HeadPod(cluster *rayv1.RayCluster, settings Settings, incarnation int64) *c
 		(*build).setIncarnation,
 		(*build).completeParams,
 		(*build).copyOverwriteAnnotation,
+		(*build).addAutoscaler,
 		(*build).markFaultTolerance,
 		(*build).addMetricsPort,
 		(*build).setAuth,
@@ -34,6 +35,7 @@ func HeadPod(cluster *rayv1.RayCluster, settings Settings, incarnation int64) *c
 		(*build).addDefaults,
 		(*build).markServe,
 		(*build).addSharedMemory,
+		(*build).shareLogs,
 		(*build).setCommand,
 		(*build).setEnvironment,
 		(*build).setProbes,
@@ -56,6 +58,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 		(*build).setIndices,
 		(*build).completeParams,
 		(*build).copyOverwriteAnnotation,
+		(*build).neverRestart,
 		(*build).addMetricsPort,
 		(*build).setAuth,
 		(*build).addSidecars,
@@ -66,6 +69,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 		(*build).setEnvironment,
 		(*build).setProbes,
 		(*build).setOwner,
+		func(b *build) { b.annotate(rayv1.AnnotationRecreateHash, WorkerHash(&cluster.Spec, group)) },
 	)
 }
 
@@ -77,6 +81,7 @@ type build struct {
 	slot     PodSlot
 	hosts    int32
 	node     ray.Node
+	auth     ray.Auth
 	pod      *corev1.Pod
 	// params and start are there after completeParams and setCommand.
 	params map[string]string
@@ -90,6 +95,7 @@ func newBuild(cluster *rayv1.RayCluster, settings Settings, template *corev1.Pod
 	return &build{
 		cluster:  cluster,
 		settings: settings,
+		auth:     AuthOf(cluster),
 		node: ray.Node{Cluster: ray.Cluster{
 			HeadHost:        ServiceHost(HeadServiceName(cluster), cluster.Namespace, settings.ClusterDomain),
 			GCSPort:         ray.GCSPort(cluster.Spec.HeadGroupSpec.RayStartParams),
@@ -154,6 +160,7 @@ func (b *build) setIndices() {
 	}
 	b.pod.Labels[rayv1.LabelWorkerGroupReplicaName] = ReplicaName(b.cluster.UID, b.slot.Group, b.slot.Replica)
 	b.pod.Labels[rayv1.LabelReplicaHostIndex] = strconv.Itoa(b.slot.Host)
+	b.annotate(rayv1.AnnotationHosts, strconv.Itoa(int(b.hosts)))
 }
 
 func (b *build) completeParams() {
@@ -176,12 +183,13 @@ func (b *build) addMetricsPort() {
 	ray.AddMetricsPort(b.container())
 }
 
-// setAuth concerns the containers that connect to the GCS on their own.
+// setAuth concerns the containers that connect to the GCS on their own. The autoscaler has what it needs already.
 func (b *build) setAuth() {
-	ray.SetAuthMode(b.container(), b.settings.DefaultContainerEnvs)
+	b.auth.AddVolume(&b.pod.Spec)
+	b.auth.Set(b.container(), b.settings.DefaultContainerEnvs)
 	for i := range b.pod.Spec.InitContainers {
 		if c := &b.pod.Spec.InitContainers[i]; c.Name == ray.WaitForGCSContainer {
-			ray.SetAuthMode(c, b.settings.DefaultContainerEnvs)
+			b.auth.Set(c, b.settings.DefaultContainerEnvs)
 		}
 	}
 }
@@ -246,7 +254,7 @@ func (b *build) setOwner() {
 
 // markVersion says by which operator and from which spec the head was made.
 func (b *build) markVersion() {
-	b.annotate(rayv1.AnnotationRecreateHash, PodsHash(&b.cluster.Spec))
+	b.annotate(rayv1.AnnotationRecreateHash, HeadHash(&b.cluster.Spec))
 	b.annotate(rayv1.AnnotationOperatorVersion, b.settings.OperatorVersion)
 }
 

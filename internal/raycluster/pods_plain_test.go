@@ -85,10 +85,7 @@ func TestHeadPodOfAPlainCluster(t *testing.T) {
 	settings := DefaultSettings()
 	settings.OperatorVersion = "v9"
 	got := HeadPod(demoCluster(), settings, 1)
-	if len(got.Annotations["ray.io/upgrade-strategy-recreate-hash"]) != 64 {
-		t.Errorf("annotations %v have no hash of the spec", got.Annotations)
-	}
-	delete(got.Annotations, "ray.io/upgrade-strategy-recreate-hash")
+	want.Annotations["ray.io/upgrade-strategy-recreate-hash"] = HeadHash(&demoCluster().Spec)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "Name")); diff != "" {
 		t.Errorf("head Pod (-want +got):\n%s", diff)
 	}
@@ -138,6 +135,7 @@ func TestWorkerPodOfAPlainCluster(t *testing.T) {
 			Volumes:    sharedMemory(),
 		},
 	}
+	want.Annotations = map[string]string{"ray.io/upgrade-strategy-recreate-hash": hashOfA(demoCluster())}
 	got := workerOf(demoCluster())
 	// The script is run by a test of its own.
 	got.Spec.InitContainers[0].Args = nil

@@ -2,9 +2,11 @@ package raycluster
 
 import (
 	"math"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -23,25 +25,61 @@ type Totals struct {
 	TPU resource.Quantity
 }
 
-// DesiredResources sums up what the containers of the head and of all wanted workers request, or have as their limit
-// where they request nothing. Init containers and what the operator adds to Pods do not count.
-func DesiredResources(spec *rayv1.RayClusterSpec) Totals {
+// DesiredResources sums up what the scheduler sets aside for the head and for all wanted workers. It looks at the Pods as
+// they are made, with all that the operator adds to the templates.
+func DesiredResources(cluster *rayv1.RayCluster, settings Settings) Totals {
 	var totals Totals
-	totals.add(&spec.HeadGroupSpec.Template.Spec, 1)
-	for i := range spec.WorkerGroupSpecs {
-		group := &spec.WorkerGroupSpecs[i]
-		totals.add(&group.Template.Spec, podsOf(group, GroupReplicas(group)))
+	totals.add(HeadPod(cluster, settings, 1), 1)
+	for i := range cluster.Spec.WorkerGroupSpecs {
+		group := &cluster.Spec.WorkerGroupSpecs[i]
+		if count := podsOf(group, GroupReplicas(group)); count > 0 {
+			totals.add(WorkerPod(cluster, group, settings, PodSlot{Group: group.GroupName, Incarnation: 1}), count)
+		}
 	}
 	return totals
 }
 
-func (t *Totals) add(pod *corev1.PodSpec, count int64) {
-	for i := range pod.Containers {
-		for name, quantity := range requested(pod.Containers[i].Resources) {
+// add counts a Pod that was just built, which it changes.
+func (t *Totals) add(pod *corev1.Pod, count int64) {
+	defaultRequests(pod)
+	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if sum := t.of(name); sum != nil {
+			quantity = quantity.DeepCopy()
 			quantity.Mul(count)
-			if sum := t.of(name); sum != nil {
-				sum.Add(quantity)
-			}
+			sum.Add(quantity)
+		}
+	}
+}
+
+// defaultRequests fills in requests as the API server does: where a container, or the Pod as a whole, has a limit and no
+// request, the limit is what it requests.
+func defaultRequests(pod *corev1.Pod) {
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			fillIn(&containers[i].Resources.Requests, containers[i].Resources.Limits)
+		}
+	}
+	whole := pod.Spec.Resources
+	if whole == nil || len(whole.Limits) == 0 {
+		return
+	}
+	ofContainers := corev1.ResourceList{}
+	for name, quantity := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			ofContainers[name] = quantity
+		}
+	}
+	fillIn(&whole.Requests, ofContainers)
+	fillIn(&whole.Requests, whole.Limits)
+}
+
+func fillIn(list *corev1.ResourceList, defaults corev1.ResourceList) {
+	for name, quantity := range defaults {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		if _, ok := (*list)[name]; !ok {
+			(*list)[name] = quantity.DeepCopy()
 		}
 	}
 }
@@ -55,23 +93,20 @@ func (t *Totals) of(name corev1.ResourceName) *resource.Quantity {
 		return &t.Memory
 	case name == ray.ResourceTPU:
 		return &t.TPU
-	case ray.IsGPU(string(name)):
+	case countsAsGPU(string(name)):
 		return &t.GPU
 	default:
 		return nil
 	}
 }
 
-func requested(resources corev1.ResourceRequirements) corev1.ResourceList {
-	list := corev1.ResourceList{}
-	for name, quantity := range resources.Limits {
-		list[name] = quantity.DeepCopy()
-	}
-	for name, quantity := range resources.Requests {
-		list[name] = quantity.DeepCopy()
-	}
-	return list
-}
+// otherGPUs are the names of GPUs, and of partitions of GPUs, that Ray is not told of as such: Intel's by driver, AMD's
+// by kind of partition, and NVIDIA's when they are shared in time or made with media engines.
+var otherGPUs = regexp.MustCompile(`^(gpu\.intel\.com/(i915|xe)|amd\.com/[a-z]+_nps\d+|nvidia\.com/(gpu|mig-\d+g\.\d+gb(\.me(\.all)?)?)(\.shared)?)$`)
+
+// countsAsGPU tells whether a resource of Kubernetes is a number of GPUs. Accelerators of other kinds, such as
+// habana.ai/gaudi and aws.amazon.com/neuroncore, and measures such as GPU memory are not.
+func countsAsGPU(name string) bool { return ray.IsGPU(name) || otherGPUs.MatchString(name) }
 
 // GroupReplicas returns the number of replicas that a group shall have: the wanted number, or the least one if none
 // is given, kept within its bounds. A suspended group has none.

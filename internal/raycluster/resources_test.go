@@ -85,12 +85,77 @@ func TestNumbersOfWorkersNeverOverflow(t *testing.T) {
 }
 
 func TestDesiredResources(t *testing.T) {
+	container := func(name string, pairs ...string) corev1.Container {
+		return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: quantities(pairs...)}}
+	}
+	sidecar := func(name string, pairs ...string) corev1.Container {
+		c := container(name, pairs...)
+		c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		return c
+	}
 	tests := map[string]struct {
-		cluster *rayv1.RayCluster
+		cluster  *rayv1.RayCluster
+		settings Settings
 		// want are CPU, memory, GPU and TPU.
 		want [4]string
 	}{
 		"given no resources, nothing": {cluster: demoCluster(), want: [4]string{"0", "0", "0", "0"}},
+		"given init containers, the largest of them is a minimum": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				pod := &c.Spec.HeadGroupSpec.Template.Spec
+				pod.Containers[0].Resources.Requests = quantities("cpu", "1", "memory", "4Gi")
+				pod.InitContainers = []corev1.Container{container("a", "cpu", "3", "memory", "1Gi"), container("b", "cpu", "2")}
+			}),
+			want: [4]string{"3", "4Gi", "0", "0"},
+		},
+		"given init containers that go on running, they count with what runs beside and after them": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				pod := &c.Spec.HeadGroupSpec.Template.Spec
+				pod.Containers[0].Resources.Requests = quantities("cpu", "1")
+				pod.InitContainers = []corev1.Container{sidecar("proxy", "cpu", "500m"), container("setup", "cpu", "2")}
+			}),
+			want: [4]string{"2500m", "0", "0", "0"},
+		},
+		"given an overhead, it counts for each Pod": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				groupA(c).Replicas, groupA(c).MaxReplicas = ptr.To[int32](3), ptr.To[int32](3)
+				groupA(c).Template.Spec.Overhead = quantities("cpu", "100m", "memory", "50Mi")
+			}),
+			want: [4]string{"300m", "150Mi", "0", "0"},
+		},
+		"given resources of the Pod as a whole, they count instead of the containers'": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				c.Spec.HeadGroupSpec.Template.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities("cpu", "4"), Limits: quantities("memory", "8Gi")}
+				headContainer(c).Resources.Requests = quantities("cpu", "1", "nvidia.com/gpu", "1")
+			}),
+			want: [4]string{"4", "8Gi", "1", "0"},
+		},
+		"given a limit of the Pod and requests of containers, the requests count": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				c.Spec.HeadGroupSpec.Template.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("cpu", "4", "memory", "8Gi")}
+				headContainer(c).Resources.Requests = quantities("cpu", "1")
+			}),
+			want: [4]string{"1", "8Gi", "0", "0"},
+		},
+		"given what the operator adds to Pods, it counts": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				groupA(c).Replicas, groupA(c).MaxReplicas = ptr.To[int32](2), ptr.To[int32](2)
+				workerContainer(c).Resources.Requests = quantities("cpu", "100m", "memory", "1Gi")
+			}),
+			settings: Settings{InjectInitContainer: true, HeadSidecarContainers: []corev1.Container{container("log", "cpu", "1")},
+				WorkerSidecarContainers: []corev1.Container{container("log", "cpu", "10m")}},
+			want: [4]string{"1400m", "2Gi", "0", "0"}, // the container that waits for the GCS asks for 200m
+		},
+		"given GPUs of several makes, all count, and other accelerators do not": {
+			cluster: demoCluster(func(c *rayv1.RayCluster) {
+				groupA(c).Replicas, groupA(c).MaxReplicas = ptr.To[int32](3), ptr.To[int32](3)
+				headContainer(c).Resources.Limits = quantities("amd.com/gpu", "1", "gpu.intel.com/i915", "1", "gpu.intel.com/xe", "1",
+					"gpu.intel.com/memory.max", "9", "nvidia.com/gpu.shared", "1", "amd.com/cpx_nps4", "1", "habana.ai/gaudi", "9",
+					"aws.amazon.com/neuroncore", "9", "nvidia.com/mig-1g.10gb.me", "1")
+				workerContainer(c).Resources.Limits = quantities("nvidia.com/mig-2g.20gb", "2")
+			}),
+			want: [4]string{"0", "0", "12", "0"},
+		},
 		"given requests and limits, requests count first": {
 			cluster: demoCluster(func(c *rayv1.RayCluster) {
 				headContainer(c).Resources.Requests = quantities("cpu", "500m")
@@ -98,13 +163,11 @@ func TestDesiredResources(t *testing.T) {
 			}),
 			want: [4]string{"500m", "1Gi", "0", "0"},
 		},
-		"given several containers, all count, and init containers do not": {
+		"given several containers, all count": {
 			cluster: demoCluster(func(c *rayv1.RayCluster) {
 				pod := &c.Spec.HeadGroupSpec.Template.Spec
 				pod.Containers[0].Resources.Requests = quantities("cpu", "1")
-				sidecar := corev1.Container{Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "1500m")}}
-				pod.Containers = append(pod.Containers, sidecar)
-				pod.InitContainers = []corev1.Container{sidecar}
+				pod.Containers = append(pod.Containers, container("log", "cpu", "1500m"))
 			}),
 			want: [4]string{"2500m", "0", "0", "0"},
 		},
@@ -133,7 +196,7 @@ func TestDesiredResources(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := DesiredResources(&test.cluster.Spec)
+			got := DesiredResources(test.cluster, test.settings)
 			texts := [4]string{got.CPU.String(), got.Memory.String(), got.GPU.String(), got.TPU.String()}
 			if diff := cmp.Diff(test.want, texts); diff != "" {
 				t.Errorf("resources (-want +got):\n%s", diff)

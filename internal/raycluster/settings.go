@@ -18,6 +18,8 @@ type Settings struct {
 	DeterministicHeadPodName bool
 	// RandomPodDelete lets the operator choose the Pods to delete when a cluster with Ray's autoscaler has too many.
 	RandomPodDelete bool
+	// Routes makes Routes of OpenShift instead of Ingresses.
+	Routes bool
 	// OperatorVersion is written on head Pods and into Ray's usage statistics.
 	OperatorVersion string
 	// DefaultContainerEnvs are added to Ray containers that have no variable of the same name.

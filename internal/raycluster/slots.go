@@ -70,8 +70,8 @@ func rayContainerEnded(pod *corev1.Pod) bool {
 	})
 }
 
-// byWorth orders Pods from the most to the least valuable: ready before running before scheduled before pending,
-// then the older, then the lower replica index, then the name, so that every planner picks the same victims.
+// byWorth orders Pods from the most to the least valuable: ready before running before scheduled before pending
+// before ended, then the older, then the lower replica index, then the name, so that every planner picks the same victims.
 func byWorth(a, b *corev1.Pod) int {
 	if c := cmp.Compare(worth(b), worth(a)); c != 0 {
 		return c
@@ -87,6 +87,8 @@ func byWorth(a, b *corev1.Pod) int {
 
 func worth(pod *corev1.Pod) int {
 	switch {
+	case beyondRepair(pod):
+		return -1
 	case podReady(pod):
 		return 3
 	case pod.Status.Phase == corev1.PodRunning:
@@ -124,59 +126,4 @@ func incarnationOf(pod *corev1.Pod) int64 {
 		return 0
 	}
 	return n
-}
-
-// replica is the unit in which a worker group is counted: numOfHosts Pods that share a replica index.
-type replica struct {
-	index int
-	pods  []*corev1.Pod
-}
-
-// replicasOf groups live Pods by replica index. Pods without an index, and Pods that claim a host which another one
-// already has, become replicas of their own at the indices that are free, so that every Pod is counted once.
-func replicasOf(live []*corev1.Pod, hosts int, taken map[int]bool) []replica {
-	byIndex := map[int]*replica{}
-	var strays []*corev1.Pod
-	for _, pod := range slices.SortedFunc(slices.Values(live), byWorth) {
-		index := indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)
-		r := byIndex[index]
-		switch {
-		case index < 0, r != nil && (hosts == 1 || hostTaken(r.pods, pod)):
-			strays = append(strays, pod)
-		case r == nil:
-			byIndex[index] = &replica{index: index, pods: []*corev1.Pod{pod}}
-		default:
-			r.pods = append(r.pods, pod)
-		}
-	}
-	for index := range byIndex {
-		taken[index] = true
-	}
-	for _, pod := range strays {
-		index := firstFree(taken)
-		byIndex[index] = &replica{index: index, pods: []*corev1.Pod{pod}}
-	}
-	replicas := make([]replica, 0, len(byIndex))
-	for _, r := range byIndex {
-		replicas = append(replicas, *r)
-	}
-	slices.SortFunc(replicas, func(a, b replica) int { return cmp.Compare(a.index, b.index) })
-	return replicas
-}
-
-func hostTaken(pods []*corev1.Pod, pod *corev1.Pod) bool {
-	host := indexOf(pod, rayv1.LabelReplicaHostIndex)
-	return slices.ContainsFunc(pods, func(other *corev1.Pod) bool {
-		return indexOf(other, rayv1.LabelReplicaHostIndex) == host
-	})
-}
-
-// firstFree takes the smallest index that is not taken yet.
-func firstFree(taken map[int]bool) int {
-	for index := 0; ; index++ {
-		if !taken[index] {
-			taken[index] = true
-			return index
-		}
-	}
 }

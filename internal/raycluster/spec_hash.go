@@ -7,17 +7,35 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
-// PodsHash returns a hash of what in a RayCluster's spec decides how its Pods look. Two specs have the same hash if
-// they differ only in numbers of replicas, in suspension, in what concerns Services and other objects, and in the
-// tolerations and scheduling gates of templates, which batch schedulers change.
+// hashRule begins every hash, so that hashes which other rules or other operators made are not compared with ours.
+const hashRule = "h1."
+
+// HeadHash returns a hash of what in a RayCluster's spec shapes its head Pod. It does not change with numbers of
+// replicas, suspension, worker groups, what concerns Services and other objects, settings of the autoscaler that Ray
+// reads from the RayCluster, and the tolerations and scheduling gates of templates, which batch schedulers change.
 //
-// It is the SHA-256 of the rest as JSON with sorted keys and without nulls, in hexadecimal.
-func PodsHash(spec *rayv1.RayClusterSpec) string {
-	text, err := json.Marshal(podRelevant(spec))
+// It is "h1." and the SHA-256 of the rest as JSON with sorted keys and without nulls, in hexadecimal.
+func HeadHash(spec *rayv1.RayClusterSpec) string {
+	relevant := podRelevant(spec)
+	relevant.WorkerGroupSpecs = nil
+	return hashOf(relevant)
+}
+
+// WorkerHash returns a hash of what shapes the Pods of one worker group. It follows the head's as well, because a new
+// head is a new Ray cluster, and none of the other groups'.
+func WorkerHash(spec *rayv1.RayClusterSpec, group *rayv1.WorkerGroupSpec) string {
+	only := *spec
+	only.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{*group}
+	return hashOf(podRelevant(&only))
+}
+
+func hashOf(relevant *rayv1.RayClusterSpec) string {
+	text, err := json.Marshal(relevant)
 	if err != nil {
 		// The API types consist of strings, numbers, lists and maps; none of their values cannot be written.
 		return ""
@@ -27,7 +45,7 @@ func PodsHash(spec *rayv1.RayClusterSpec) string {
 		return ""
 	}
 	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:])
+	return hashRule + hex.EncodeToString(sum[:])
 }
 
 // podRelevant returns a copy without the fields that do not change Pods. Empty maps are removed, because absent and
@@ -36,6 +54,7 @@ func podRelevant(spec *rayv1.RayClusterSpec) *rayv1.RayClusterSpec {
 	spec = spec.DeepCopy()
 	spec.HeadServiceAnnotations, spec.NetworkPolicy, spec.UpgradeStrategy = nil, nil, nil
 	spec.Suspend, spec.ManagedBy = nil, nil
+	relevantAutoscaling(spec)
 
 	head := &spec.HeadGroupSpec
 	head.HeadService = nameOnly(head.HeadService)
@@ -55,6 +74,17 @@ func podRelevant(spec *rayv1.RayClusterSpec) *rayv1.RayClusterSpec {
 		relevantTemplate(&group.Template)
 	}
 	return spec
+}
+
+// relevantAutoscaling leaves out what Ray's autoscaler reads from the RayCluster while it runs.
+func relevantAutoscaling(spec *rayv1.RayClusterSpec) {
+	if !ptr.Deref(spec.EnableInTreeAutoscaling, false) {
+		spec.EnableInTreeAutoscaling, spec.AutoscalerOptions = nil, nil
+		return
+	}
+	if spec.AutoscalerOptions != nil {
+		spec.AutoscalerOptions.IdleTimeoutSeconds, spec.AutoscalerOptions.UpscalingMode = nil, nil
+	}
 }
 
 // nameOnly keeps what Pods see of the head Service: the name under which workers find the head.

@@ -10,16 +10,18 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
-// The hash is stored on Pods. A changed hash would tell a later operator that the spec has changed.
-const hashOfDemo = "2ab7e069042ebdc38efc612d9dbfba297ff7aefe256dfd94e0e95467fd4f3ac8"
-
-func TestPodsHashIsStable(t *testing.T) {
-	if got := PodsHash(&demoCluster().Spec); got != hashOfDemo {
-		t.Errorf("hash is %s, want %s", got, hashOfDemo)
+// Hashes are stored on Pods. Another hash of the same spec would have a later operator recreate them.
+func TestHashesAreStable(t *testing.T) {
+	spec := &demoCluster().Spec
+	if got, want := HeadHash(spec), "h1.e0b50af3aa92c09525122830641509d83ea4421fb368a1426278a459ec313005"; got != want {
+		t.Errorf("the head's hash is %s, want %s", got, want)
+	}
+	if got, want := WorkerHash(spec, &spec.WorkerGroupSpecs[0]), "h1.2ab7e069042ebdc38efc612d9dbfba297ff7aefe256dfd94e0e95467fd4f3ac8"; got != want {
+		t.Errorf("the workers' hash is %s, want %s", got, want)
 	}
 }
 
-func TestPodsHash(t *testing.T) {
+func TestWorkerHash(t *testing.T) {
 	tests := map[string]struct {
 		change  func(*rayv1.RayCluster)
 		differs bool
@@ -59,11 +61,48 @@ func TestPodsHash(t *testing.T) {
 			c.Spec.HeadGroupSpec.Template.Spec.Containers = append([]corev1.Container{{Name: "first"}}, containers...)
 		}},
 	}
-	before := PodsHash(&demoCluster().Spec)
+	before := hashOfA(demoCluster())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := PodsHash(&demoCluster(test.change).Spec); (got != before) != test.differs {
+			if got := hashOfA(demoCluster(test.change)); (got != before) != test.differs {
 				t.Errorf("hash is %s after %s, want a different one: %v", got, before, test.differs)
+			}
+		})
+	}
+}
+
+func hashOfA(cluster *rayv1.RayCluster) string {
+	return WorkerHash(&cluster.Spec, groupA(cluster))
+}
+
+func TestHashesFollowTheirPartOfTheSpec(t *testing.T) {
+	tests := map[string]struct {
+		change       func(*rayv1.RayCluster)
+		head, worker bool
+	}{
+		"given another image of the head": {head: true, worker: true, change: func(c *rayv1.RayCluster) {
+			c.Spec.HeadGroupSpec.Template.Spec.Containers[0].Image = "img:2"
+		}},
+		"given another image of the group": {worker: true, change: func(c *rayv1.RayCluster) { workerContainer(c).Image = "img:2" }},
+		"given one group more": {change: func(c *rayv1.RayCluster) {
+			more := *groupA(c).DeepCopy()
+			more.GroupName = "more"
+			c.Spec.WorkerGroupSpecs = append(c.Spec.WorkerGroupSpecs, more)
+		}},
+		"given the autoscaler": {head: true, worker: true, change: func(c *rayv1.RayCluster) { c.Spec.EnableInTreeAutoscaling = ptr.To(true) }},
+		"given options of an autoscaler that is off": {change: func(c *rayv1.RayCluster) {
+			c.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{Image: ptr.To("x")}
+		}},
+	}
+	before := demoCluster()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			after := demoCluster(test.change)
+			if got := HeadHash(&after.Spec) != HeadHash(&before.Spec); got != test.head {
+				t.Errorf("the head's hash differs: %v, want %v", got, test.head)
+			}
+			if got := hashOfA(after) != hashOfA(before); got != test.worker {
+				t.Errorf("the workers' hash differs: %v, want %v", got, test.worker)
 			}
 		})
 	}

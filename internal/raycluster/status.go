@@ -14,7 +14,8 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 )
 
-// status returns the status write of the pass, nil when nothing changed, and the events that go with a change.
+// status returns the status write of the pass, nil when nothing changed that must be written now, and the events that go
+// with a change.
 func (p *planner) status() (*action.StatusWrite, []action.Event) {
 	base := p.snapshot.Cluster
 	next := base.DeepCopy()
@@ -28,14 +29,19 @@ func (p *planner) status() (*action.StatusWrite, []action.Event) {
 	if equality.Semantic.DeepEqual(base.Status, *st) {
 		return nil, nil
 	}
-	now := metav1.NewTime(p.now)
+	if left := mergeFor(&base.Status, st, p.now); left > 0 {
+		p.again(left)
+		return nil, nil
+	}
+	now := metav1.NewTime(p.now.Truncate(timeGrain))
 	st.LastUpdateTime = &now
 	return &action.StatusWrite{Object: next, Base: base, Why: whatChanged(&base.Status, st)}, events
 }
 
-// counts fills the numbers of wanted and existing workers and the wanted resources.
+// counts fills the numbers of wanted and existing workers and the wanted resources. What is wanted is what the plan acts
+// upon, and does not depend on whether the cluster is suspended.
 func (p *planner) counts(st *rayv1.RayClusterStatus) {
-	spec := &p.snapshot.Cluster.Spec
+	spec := &p.cluster.Spec
 	st.DesiredWorkerReplicas = DesiredWorkers(spec)
 	st.MinWorkerReplicas = MinWorkers(spec)
 	st.MaxWorkerReplicas = MaxWorkers(spec)
@@ -51,17 +57,17 @@ func (p *planner) counts(st *rayv1.RayClusterStatus) {
 			st.ReadyWorkerReplicas++
 		}
 	}
-	wanted := DesiredResources(spec)
+	wanted := DesiredResources(p.cluster, p.settings)
 	st.DesiredCPU, st.DesiredMemory, st.DesiredGPU, st.DesiredTPU = wanted.CPU, wanted.Memory, wanted.GPU, wanted.TPU
 }
 
 // locations fills where the head and its Service are found.
 func (p *planner) locations(st *rayv1.RayClusterStatus) {
-	st.Head = rayv1.HeadInfo{}
+	st.Head, st.Endpoints = rayv1.HeadInfo{}, nil
 	if head := p.liveHead(); head != nil {
 		st.Head.PodName, st.Head.PodIP = head.Name, head.Status.PodIP
 	}
-	service := p.snapshot.Named[HeadServiceName(p.snapshot.Cluster)]
+	service := p.snapshot.service(HeadServiceName(p.cluster))
 	if service == nil || !metav1.IsControlledBy(service, p.snapshot.Cluster) {
 		return
 	}
@@ -98,13 +104,16 @@ func (p *planner) liveHead() *corev1.Pod {
 	return best
 }
 
-// allReady tells whether the cluster has exactly the Pods that it wants and all of them are ready.
+// allReady tells whether each group has exactly the Pods that it wants and all of them are ready.
 func (p *planner) allReady() bool {
-	head := p.liveHead()
-	if head == nil || !podReady(head) {
-		return false
+	wanted := map[string]int64{rayv1.HeadGroupName: 1}
+	for i := range p.cluster.Spec.WorkerGroupSpecs {
+		group := &p.cluster.Spec.WorkerGroupSpecs[i]
+		if count := podsOf(group, GroupReplicas(group)); count > 0 {
+			wanted[group.GroupName] = count
+		}
 	}
-	count := int32(0)
+	have := map[string]int64{}
 	for _, pod := range p.snapshot.Pods {
 		if pod.DeletionTimestamp != nil {
 			continue
@@ -112,9 +121,9 @@ func (p *planner) allReady() bool {
 		if !podReady(pod) {
 			return false
 		}
-		count++
+		have[groupOf(pod)]++
 	}
-	return count == DesiredWorkers(&p.snapshot.Cluster.Spec)+1
+	return maps.Equal(wanted, have)
 }
 
 // state derives the legacy one-word state, and the time of its last change.
@@ -123,7 +132,7 @@ func (p *planner) state(st *rayv1.RayClusterStatus) {
 	switch {
 	case p.suspend == suspended:
 		state = rayv1.ClusterStateSuspended
-	case p.suspend == running && len(p.invalid) == 0 && p.allReady():
+	case p.suspend == running && !p.frozen && p.allReady():
 		state = rayv1.ClusterStateReady
 		st.Reason = ""
 	}

@@ -9,20 +9,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 )
 
-func TestStatusTellsWhatIs(t *testing.T) {
-	condition := func(w *world, kind string) string {
-		c := meta.FindStatusCondition(w.Cluster.Status.Conditions, kind)
-		if c == nil {
-			return "absent"
-		}
-		return string(c.Status) + "/" + c.Reason
+// condition is status and reason of a condition in the status that was written last.
+func (w *world) condition(kind string) string {
+	c := meta.FindStatusCondition(w.Cluster.Status.Conditions, kind)
+	if c == nil {
+		return "absent"
 	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+func (w *world) message(kind string) string {
+	if c := meta.FindStatusCondition(w.Cluster.Status.Conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+func TestStatusTellsWhatIs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given      *world
 		when       func(*world)
@@ -75,9 +86,9 @@ func TestStatusTellsWhatIs(t *testing.T) {
 			if tc.when != nil {
 				tc.when(w)
 			}
-			w.pass(planNow.Add(time.Second))
-			got := []string{string(w.Cluster.Status.State), condition(w, rayv1.ConditionHeadPodReady),
-				condition(w, rayv1.ConditionRayClusterProvisioned), condition(w, rayv1.ConditionReplicaFailure)}
+			w.pass(planNow.Add(time.Minute))
+			got := []string{string(w.Cluster.Status.State), w.condition(rayv1.ConditionHeadPodReady),
+				w.condition(rayv1.ConditionRayClusterProvisioned), w.condition(rayv1.ConditionReplicaFailure)}
 			want := []string{string(tc.wantState), tc.wantReady, tc.wantProven, tc.wantFailed}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("state, HeadPodReady, Provisioned, ReplicaFailure (-want +got):\n%s", diff)
@@ -123,5 +134,32 @@ func TestInvalidSpecIsSaidOnce(t *testing.T) {
 	second := Plan(w.Snapshot, w.settings, planNow.Add(time.Minute))
 	if second.Status != nil || len(second.Events) > 0 || len(second.Actions) > 0 || second.LookAgain != 0 {
 		t.Errorf("nothing changed, so nothing is to be done or said: %+v", second)
+	}
+}
+
+func TestAnInvalidEditSaysWhatBecomesOfTheCluster(t *testing.T) {
+	w := ready()
+	w.LastValid = w.Cluster.Spec.DeepCopy()
+	w.Cluster.Spec.WorkerGroupSpecs[0].MinReplicas = ptr.To[int32](-1)
+	w.pass(planNow.Add(time.Minute))
+	if message := w.message(rayv1.ConditionValid); !strings.Contains(message, "minReplicas") || !strings.Contains(message, "kept as the last valid spec asked") {
+		t.Errorf("message is %q", message)
+	}
+	if w.Cluster.Status.State != rayv1.ClusterStateReady || w.Cluster.Status.DesiredWorkerReplicas != 2 {
+		t.Errorf("the cluster works on as before: state %q, %d wanted workers", w.Cluster.Status.State, w.Cluster.Status.DesiredWorkerReplicas)
+	}
+}
+
+func TestEndpointsGoWithTheirService(t *testing.T) {
+	w := ready()
+	w.service("demo-head-svc").Spec.Ports[0].TargetPort = intstr.FromInt32(6379)
+	w.pass(planNow.Add(time.Minute))
+	if len(w.Cluster.Status.Endpoints) == 0 {
+		t.Fatal("no endpoints")
+	}
+	w.Owned, w.Named = nil, map[string]client.Object{}
+	w.pass(planNow.Add(2 * time.Minute))
+	if got := w.Cluster.Status.Endpoints; len(got) > 0 {
+		t.Errorf("no Service, but endpoints %v", got)
 	}
 }

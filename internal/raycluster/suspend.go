@@ -5,6 +5,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
 )
 
 // suspendPhase is where a cluster stands between running and suspended.
@@ -36,4 +37,17 @@ func nextSuspendPhase(s Snapshot) suspendPhase {
 
 func conditionTrue(cluster *rayv1.RayCluster, kind string) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, kind)
+}
+
+// removeAllPods empties a cluster that is being suspended.
+func (p *planner) removeAllPods() {
+	for _, pod := range p.snapshot.Pods {
+		if pod.DeletionTimestamp == nil {
+			p.do(action.Delete{
+				Object: pod, Why: "the cluster is suspended",
+				Done:   action.Normal("DeletedPod", "Delete", "deleted Pods to suspend the cluster"),
+				Failed: action.Warning("FailedToDeletePodCollection", "Delete", "cannot delete a Pod to suspend the cluster"),
+			})
+		}
+	}
 }

@@ -67,6 +67,7 @@ func (v *validator) all(spec *field.Path) {
 	}
 	v.groupNames(spec.Child("workerGroupSpecs"))
 	v.autoscaling(spec)
+	v.auth(spec.Child("authOptions"))
 	v.upgradeStrategy(spec.Child("upgradeStrategy", "type"))
 }
 
@@ -260,6 +261,38 @@ func (v *validator) autoscaling(spec *field.Path) {
 		if options.Env[i].Name == envAutoscalerStart {
 			v.invalid(path.Child("env").Index(i).Child("name"), envAutoscalerStart, "is set by the operator")
 		}
+	}
+}
+
+// auth refuses a token where Ray would not ask for it, or could not be told which one.
+func (v *validator) auth(path *field.Path) {
+	options := v.spec.AuthOptions
+	if options == nil {
+		return
+	}
+	byKubernetes := ptr.Deref(options.EnableK8sTokenAuth, false)
+	enable := path.Child("enableK8sTokenAuth")
+	if options.Mode != rayv1.AuthModeToken {
+		if byKubernetes {
+			v.invalid(enable, true, "needs spec.authOptions.mode to be token")
+		}
+		return
+	}
+	if !ray.VersionAtLeast(v.spec.RayVersion, 2, 52) {
+		v.invalid(path.Child("mode"), options.Mode, fmt.Sprintf("needs spec.rayVersion 2.52.0 or newer, not %q", v.spec.RayVersion))
+	}
+	if !byKubernetes {
+		return
+	}
+	if !ray.VersionAtLeast(v.spec.RayVersion, 2, 55) {
+		v.invalid(enable, true, fmt.Sprintf("needs spec.rayVersion 2.55.0 or newer, not %q", v.spec.RayVersion))
+	}
+	if name := ptr.Deref(options.SecretName, ""); name != "" {
+		v.invalid(path.Child("secretName"), name, "cannot be combined with enableK8sTokenAuth, which uses no Secret")
+	}
+	creator := v.cluster.Labels[rayv1.LabelOriginatedFromKind]
+	if creator == rayv1.KindRayJob || creator == rayv1.KindRayService {
+		v.invalid(enable, true, "is not for the RayCluster of a "+creator+": the operator itself could not talk to Ray")
 	}
 }
 

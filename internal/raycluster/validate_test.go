@@ -195,32 +195,21 @@ func TestValidate(t *testing.T) {
 }
 
 func TestNotServed(t *testing.T) {
-	if got := NotServed(&demoCluster(func(c *rayv1.RayCluster) {
-		c.Spec.EnableInTreeAutoscaling = ptr.To(false)
-		c.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{}
-		c.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeDisabled}
+	if got := NotServed(&demoCluster(autoscaled(), func(c *rayv1.RayCluster) {
+		c.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
 		c.Spec.TLSOptions = &rayv1.TLSOptions{}
-		c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterUpgradeNone)}
-		c.Spec.HeadGroupSpec.IngressOptions = &rayv1.IngressOptions{}
+		c.Spec.HeadGroupSpec.EnableIngress = ptr.To(true)
+		c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterRecreate)}
 	}).Spec); got != nil {
-		t.Errorf("given nothing but switched-off features, not served are %v", got)
+		t.Errorf("given nothing but what is served or switched off, not served are %v", got)
 	}
 	got := NotServed(&demoCluster(func(c *rayv1.RayCluster) {
-		c.Spec.EnableInTreeAutoscaling = ptr.To(true)
-		c.Spec.AutoscalerOptions = &rayv1.AutoscalerOptions{}
 		c.Spec.GcsFaultToleranceOptions = &rayv1.GcsFaultToleranceOptions{}
-		c.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
 		c.Spec.TLSOptions = &rayv1.TLSOptions{Enabled: ptr.To(true)}
 		c.Spec.NetworkPolicy = &rayv1.NetworkPolicyConfig{}
 		c.Spec.HistoryServerOptions = &rayv1.HistoryServerOptions{}
-		c.Spec.HeadGroupSpec.EnableIngress = ptr.To(true)
-		c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterRecreate)}
 	}).Spec)
-	want := []string{
-		"spec.enableInTreeAutoscaling", "spec.autoscalerOptions", "spec.gcsFaultToleranceOptions",
-		"spec.authOptions.mode=token", "spec.tlsOptions.enabled", "spec.networkPolicy", "spec.historyServerOptions",
-		"spec.headGroupSpec.enableIngress", "spec.upgradeStrategy.type=Recreate",
-	}
+	want := []string{"spec.gcsFaultToleranceOptions", "spec.tlsOptions.enabled", "spec.networkPolicy", "spec.historyServerOptions"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not served (-want +got):\n%s", diff)
 	}

@@ -190,7 +190,7 @@ func (p *planner) headService() {
 	if p.selected() != "" || p.s.ClusterService == nil {
 		return
 	}
-	wanted := jobHeadService(p.job, p.s.ClusterService)
+	wanted := action.Stamp(jobHeadService(p.job, p.s.ClusterService))
 	a := action.Apply{
 		Object: wanted,
 		Done:   action.Normal("CreatedService", "Create", "created Service"),
@@ -198,7 +198,7 @@ func (p *planner) headService() {
 		Why:    "the job needs its head Service",
 	}
 	if live := p.s.HeadService; live != nil {
-		if action.ServiceAsWanted(live, wanted) {
+		if action.UpToDate(live, wanted) {
 			return
 		}
 		a.Observed, a.Why = live, "the Service must lead to the present cluster"

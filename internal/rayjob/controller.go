@@ -110,5 +110,6 @@ func (r *Reconciler) ask(name types.NamespacedName, uid types.UID, question *Que
 		r.Poller.Forget(pollKey(name))
 		return
 	}
-	r.Poller.Track(poll.Target{Owner: pollKey(name), OwnerUID: uid, BaseURL: question.BaseURL, SubmissionID: question.SubmissionID})
+	r.Poller.Track(poll.Target{Owner: pollKey(name), OwnerUID: uid, BaseURL: question.BaseURL,
+		SubmissionID: question.SubmissionID, Secret: question.Secret})
 }

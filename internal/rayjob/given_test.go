@@ -60,7 +60,7 @@ func cluster(state rayv1.ClusterState) func(*Snapshot) {
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "dashboard", Port: 8265}}}}
 		if s.Job.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusRunning {
 			s.Job.Status.DashboardURL = "train-bcd4f-head-svc.ml.svc.cluster.local:8265"
-			s.HeadService = jobHeadService(s.Job, s.ClusterService)
+			s.HeadService = action.Stamp(jobHeadService(s.Job, s.ClusterService)).(*corev1.Service)
 		}
 	}
 }

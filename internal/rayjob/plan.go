@@ -48,6 +48,8 @@ type Decision struct {
 // Question is what the poller asks Ray for a job.
 type Question struct {
 	BaseURL, SubmissionID string
+	// Secret is the name of the Secret with the token that Ray asks for, or empty.
+	Secret string
 }
 
 // Plan decides what to do for a RayJob. It is a pure function of its arguments.
@@ -307,6 +309,6 @@ func (p *planner) rayJobMayRun() bool {
 
 func (p *planner) stopRayJob(why string) {
 	if p.rayJobMayRun() {
-		p.do(action.Stop{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, SubmissionID: p.st.JobId, Why: why})
+		p.do(action.Stop{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, Secret: p.secret(), SubmissionID: p.st.JobId, Why: why})
 	}
 }

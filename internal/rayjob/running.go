@@ -13,6 +13,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
 // running follows a job that is being submitted or runs. Ray's own word about the job decides; the submitter is a
@@ -36,7 +37,7 @@ func (p *planner) running() {
 	}
 	p.copyClusterStatus()
 	p.headService()
-	p.decision.Ask = &Question{BaseURL: "http://" + p.st.DashboardURL, SubmissionID: p.st.JobId}
+	p.decision.Ask = &Question{BaseURL: "http://" + p.st.DashboardURL, SubmissionID: p.st.JobId, Secret: p.secret()}
 	answer := p.s.Answer
 	if answer != nil && (answer.Target.OwnerUID != p.job.UID || answer.Target.SubmissionID != p.st.JobId) {
 		answer = nil // about an earlier attempt, or about a deleted job of this name
@@ -54,6 +55,14 @@ func (p *planner) running() {
 		p.st.JobStatusCheckFailureStartTime = nil
 		p.known(answer.Job)
 	}
+}
+
+// secret is the name of the Secret with the token that the job's cluster asks for, or empty.
+func (p *planner) secret() string {
+	if p.s.Cluster == nil {
+		return ""
+	}
+	return raycluster.AuthOf(p.s.Cluster).Secret
 }
 
 // unknownYet starts the submitter while nothing is known; the submission id makes starting it twice harmless.
@@ -122,7 +131,7 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 			return
 		}
 	}
-	p.do(action.Submit{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, Request: request, Why: "Ray does not know the job yet"})
+	p.do(action.Submit{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"})
 	p.again(pollAgain)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
 const (
@@ -81,6 +82,12 @@ func submitterTemplate(job *rayv1.RayJob, cluster *rayv1.RayCluster, settings Se
 		corev1.EnvVar{Name: "RAY_DASHBOARD_ADDRESS", Value: job.Status.DashboardURL},
 		corev1.EnvVar{Name: "RAY_JOB_SUBMISSION_ID", Value: job.Status.JobId},
 	)
+	if cluster != nil {
+		if auth := raycluster.AuthOf(cluster); auth.Token {
+			auth.Set(container, nil)
+			auth.AddVolume(&template.Spec)
+		}
+	}
 	return template, nil
 }
 

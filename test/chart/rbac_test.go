@@ -16,16 +16,24 @@ import (
 // is for.
 func operatorRights() []string {
 	return []string{
-		"/pods: create delete get list watch",
+		"/events: get list watch",
+		"/pods/resize: patch",
+		"/pods: create delete get list patch watch",
+		"/secrets: create delete get list watch",
+		"/serviceaccounts: create delete get list patch watch",
 		"/services: create delete get list patch watch",
 		"batch/jobs: create delete get list watch",
 		"events.k8s.io/events: create patch",
+		"networking.k8s.io/ingresses: create delete get list patch watch",
 		"ray.io/rayclusters/finalizers: update",
 		"ray.io/rayclusters/status: patch",
-		"ray.io/rayclusters: create delete get list watch",
+		"ray.io/rayclusters: create delete get list patch watch",
 		"ray.io/rayjobs/finalizers: update",
 		"ray.io/rayjobs/status: patch",
 		"ray.io/rayjobs: delete get list patch watch",
+		"rbac.authorization.k8s.io/rolebindings: create delete get list patch watch",
+		"rbac.authorization.k8s.io/roles: create delete get list patch watch",
+		"route.openshift.io/routes: create delete get list patch watch",
 	}
 }
 

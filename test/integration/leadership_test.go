@@ -12,9 +12,10 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/config"
+	"github.com/heliostat-io/heliostat/test/harness"
 )
 
-func (c cluster) holder(t *testing.T, namespace string) string {
+func holder(t *testing.T, c harness.Cluster, namespace string) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: config.LeaseName}, lease); err != nil {
@@ -25,33 +26,33 @@ func (c cluster) holder(t *testing.T, namespace string) string {
 
 func TestStandbyTakesOverWithinSecondsWhenTheLeaderStops(t *testing.T) {
 	g := NewWithT(t)
-	c, ns := connect(t)
-	first := c.run(t, ns, "first")
-	g.Eventually(func() string { return c.holder(t, ns) }, patience).Should(Equal("first"))
-	second := c.run(t, ns, "second")
-	cluster := newCluster(ns, "demo")
+	c, ns := harness.Connect(t)
+	first := c.Run(t, ns, harness.As("first"))
+	g.Eventually(func() string { return holder(t, c, ns) }).Should(Equal("first"))
+	second := c.Run(t, ns, harness.As("second"))
+	cluster := harness.NewCluster(ns, "demo")
 	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
-	c.readyCluster(t, g, cluster)
-	settle(t, first)
-	g.Expect(second.writes.Load()).To(BeZero(), "a standby writes nothing but its tries for the lease")
-	before := names(c.pods(t, ns, nil))
+	c.BecomesReady(t, cluster)
+	first.Settle(t)
+	g.Expect(second.Traffic.Writes()).To(BeZero(), "a standby writes nothing but its tries for the lease")
+	before := harness.Names(c.Pods(t, ns, nil))
 
-	first.shutdown()
-	g.Expect(c.holder(t, ns)).ToNot(Equal("first"), "a stopping leader releases the lease before it is gone")
-	g.Eventually(func() string { return c.holder(t, ns) }, patience).Should(Equal("second"))
-	settle(t, second)
-	g.Expect(names(c.pods(t, ns, nil))).To(Equal(before), "a change of the leader touches no Pod")
+	first.Stop()
+	g.Expect(holder(t, c, ns)).ToNot(Equal("first"), "a stopping leader releases the lease before it is gone")
+	g.Eventually(func() string { return holder(t, c, ns) }).Should(Equal("second"))
+	second.Settle(t)
+	g.Expect(harness.Names(c.Pods(t, ns, nil))).To(Equal(before), "a change of the leader touches no Pod")
 
-	worker := c.pods(t, ns, workersOf("demo"))[0]
-	c.kill(t, &worker)
-	g.Eventually(func() int { return len(c.pods(t, ns, workersOf("demo"))) }, patience).Should(Equal(2))
+	worker := c.Pods(t, ns, harness.WorkersOf("demo"))[0]
+	c.Kill(t, &worker)
+	g.Eventually(func() int { return len(c.Pods(t, ns, harness.WorkersOf("demo"))) }).Should(Equal(2))
 }
 
 func TestLosingTheLeaseEndsTheTermAndNotTheProcess(t *testing.T) {
 	g := NewWithT(t)
-	c, ns := connect(t)
-	operator := c.run(t, ns, "ours")
-	g.Eventually(func() string { return c.holder(t, ns) }, patience).Should(Equal("ours"))
+	c, ns := harness.Connect(t)
+	operator := c.Run(t, ns, harness.As("ours"))
+	g.Eventually(func() string { return holder(t, c, ns) }).Should(Equal("ours"))
 
 	lease := &coordinationv1.Lease{}
 	g.Eventually(func() error {
@@ -61,15 +62,15 @@ func TestLosingTheLeaseEndsTheTermAndNotTheProcess(t *testing.T) {
 		lease.Spec.HolderIdentity = ptr.To("thief")
 		lease.Spec.LeaseDurationSeconds = ptr.To[int32](15)
 		return c.Update(t.Context(), lease)
-	}, patience).Should(Succeed())
+	}).Should(Succeed())
 
 	// The thief never renews, so the operator stands again and wins, without a restart of the process.
-	cluster := newCluster(ns, "demo")
+	cluster := harness.NewCluster(ns, "demo")
 	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
-	g.Eventually(func() string { return c.holder(t, ns) }, 2*patience, time.Second).Should(Equal("ours"))
-	c.readyCluster(t, g, cluster)
+	g.Eventually(func() string { return holder(t, c, ns) }, 2*harness.Patience, time.Second).Should(Equal("ours"))
+	c.BecomesReady(t, cluster)
 	select {
-	case <-operator.ended:
+	case <-operator.Ended():
 		t.Fatal("the operator ended although only its term should have")
 	default:
 	}

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,42 +12,43 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/test/fakedashboard"
+	"github.com/heliostat-io/heliostat/test/harness"
 )
 
 // follow waits until the job has the wanted state, with the kubelet at work meanwhile.
-func (c cluster) follow(t *testing.T, g Gomega, job *rayv1.RayJob, want rayv1.JobDeploymentStatus) {
+func follow(t *testing.T, g Gomega, c harness.Cluster, job *rayv1.RayJob, want rayv1.JobDeploymentStatus) {
 	t.Helper()
 	g.Eventually(func() rayv1.JobDeploymentStatus {
-		c.kubelet(t, job.Namespace)
+		c.Kubelet(t, job.Namespace)
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
 		return job.Status.JobDeploymentStatus
-	}, patience, 100*time.Millisecond).Should(Equal(want), "message: %s", job.Status.Message)
+	}).Should(Equal(want), "message: %s", job.Status.Message)
 }
 
-func (c cluster) dashboardOf(g Gomega, job *rayv1.RayJob) *fakedashboard.Dashboard {
+func dashboardOf(g Gomega, c harness.Cluster, job *rayv1.RayJob) *fakedashboard.Dashboard {
 	g.Expect(job.Status.DashboardURL).ToNot(BeEmpty())
 	var ray *fakedashboard.Dashboard
 	g.Eventually(func() *fakedashboard.Dashboard {
 		ray = c.Rays.Dashboard(job.Status.DashboardURL)
 		return ray
-	}, patience).ShouldNot(BeNil())
+	}).ShouldNot(BeNil())
 	return ray
 }
 
 func TestRayJobOverHTTP(t *testing.T) {
 	g := NewWithT(t)
-	c, ns := connect(t)
-	c.run(t, ns, "only")
-	job := newJob(ns, rayv1.HTTPMode)
+	c, ns := harness.Connect(t)
+	c.Run(t, ns)
+	job := harness.NewJob(ns, rayv1.HTTPMode)
 	job.Spec.ShutdownAfterJobFinishes = true
 	job.Spec.RuntimeEnvYAML = "env_vars: {A: b}"
 	g.Expect(c.Create(t.Context(), job)).To(Succeed())
-	c.follow(t, g, job, rayv1.JobDeploymentStatusRunning)
+	follow(t, g, c, job, rayv1.JobDeploymentStatusRunning)
 	g.Expect(job.Finalizers).To(ContainElement(rayv1.FinalizerRayJob))
-	ray := c.dashboardOf(g, job)
-	g.Eventually(func() int { return ray.Submissions(job.Status.JobId) }, patience).Should(Equal(1))
+	ray := dashboardOf(g, c, job)
+	g.Eventually(func() int { return ray.Submissions(job.Status.JobId) }).Should(Equal(1))
 	ray.SetStep(job.Status.JobId, fakedashboard.Steps("SUCCEEDED")[0])
-	c.follow(t, g, job, rayv1.JobDeploymentStatusComplete)
+	follow(t, g, c, job, rayv1.JobDeploymentStatusComplete)
 
 	g.Expect(job.Status.JobStatus).To(Equal(rayv1.JobStatusSucceeded))
 	g.Expect(*job.Status.Succeeded).To(Equal(int32(1)))
@@ -56,27 +56,27 @@ func TestRayJobOverHTTP(t *testing.T) {
 	g.Expect(ray.Submissions(job.Status.JobId)).To(Equal(1))
 	g.Eventually(func() error {
 		return c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: job.Status.RayClusterName}, &rayv1.RayCluster{})
-	}, patience).ShouldNot(Succeed(), "shutdownAfterJobFinishes deletes the cluster")
+	}).ShouldNot(Succeed(), "shutdownAfterJobFinishes deletes the cluster")
 	head := &corev1.Service{}
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "train-head-svc"}, head)).To(Succeed())
 	g.Expect(head.Spec.Selector).To(HaveKeyWithValue(rayv1.LabelCluster, job.Status.RayClusterName))
 
 	g.Expect(c.Delete(t.Context(), job)).To(Succeed())
-	g.Eventually(func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(job), job) }, patience).ShouldNot(Succeed())
+	g.Eventually(func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(job), job) }).ShouldNot(Succeed())
 }
 
 func TestRayJobThroughSubmitter(t *testing.T) {
 	g := NewWithT(t)
-	c, ns := connect(t)
-	c.run(t, ns, "only")
-	job := newJob(ns, rayv1.K8sJobMode)
+	c, ns := harness.Connect(t)
+	c.Run(t, ns)
+	job := harness.NewJob(ns, rayv1.K8sJobMode)
 	g.Expect(c.Create(t.Context(), job)).To(Succeed())
-	c.follow(t, g, job, rayv1.JobDeploymentStatusRunning)
+	follow(t, g, c, job, rayv1.JobDeploymentStatusRunning)
 
 	submitter := &batchv1.Job{}
 	g.Eventually(func() error {
 		return c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "train"}, submitter)
-	}, patience).Should(Succeed())
+	}).Should(Succeed())
 	g.Expect(metav1.IsControlledBy(submitter, job)).To(BeTrue())
 	container := submitter.Spec.Template.Spec.Containers[0]
 	g.Expect(container.Image).To(Equal("img:1"))
@@ -85,12 +85,12 @@ func TestRayJobThroughSubmitter(t *testing.T) {
 		corev1.EnvVar{Name: "RAY_DASHBOARD_ADDRESS", Value: job.Status.DashboardURL},
 		corev1.EnvVar{Name: "RAY_JOB_SUBMISSION_ID", Value: job.Status.JobId}))
 
-	ray := c.dashboardOf(g, job)
+	ray := dashboardOf(g, c, job)
 	ray.PutJob(fakedashboard.Job{SubmissionID: job.Status.JobId, Step: fakedashboard.Step{Status: "RUNNING"}})
 	g.Eventually(func() rayv1.JobStatus {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
 		return job.Status.JobStatus
-	}, patience).Should(Equal(rayv1.JobStatusRunning))
+	}).Should(Equal(rayv1.JobStatusRunning))
 	ray.SetStep(job.Status.JobId, fakedashboard.Step{Status: "FAILED", Message: "ValueError: no data"})
 	finished := metav1.Now()
 	submitter.Status.StartTime = &finished
@@ -100,7 +100,7 @@ func TestRayJobThroughSubmitter(t *testing.T) {
 		{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: finished},
 		{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: finished}}
 	g.Expect(c.Status().Update(t.Context(), submitter)).To(Succeed())
-	c.follow(t, g, job, rayv1.JobDeploymentStatusFailed)
+	follow(t, g, c, job, rayv1.JobDeploymentStatusFailed)
 	g.Expect(job.Status.Reason).To(Equal(rayv1.AppFailed))
 	g.Expect(job.Status.Message).To(ContainSubstring("ValueError: no data"))
 	g.Expect(*job.Status.Failed).To(Equal(int32(1)))
@@ -109,21 +109,21 @@ func TestRayJobThroughSubmitter(t *testing.T) {
 
 func TestDeletingARunningRayJobStopsTheRayJobFirst(t *testing.T) {
 	g := NewWithT(t)
-	c, ns := connect(t)
-	c.run(t, ns, "only")
-	job := newJob(ns, rayv1.HTTPMode)
+	c, ns := harness.Connect(t)
+	c.Run(t, ns)
+	job := harness.NewJob(ns, rayv1.HTTPMode)
 	g.Expect(c.Create(t.Context(), job)).To(Succeed())
-	c.follow(t, g, job, rayv1.JobDeploymentStatusRunning)
-	ray := c.dashboardOf(g, job)
+	follow(t, g, c, job, rayv1.JobDeploymentStatusRunning)
+	ray := dashboardOf(g, c, job)
 	ray.SetDefaultScript(fakedashboard.Steps("RUNNING")...)
 	g.Eventually(func() rayv1.JobStatus {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
 		return job.Status.JobStatus
-	}, patience).Should(Or(Equal(rayv1.JobStatusPending), Equal(rayv1.JobStatusRunning)))
+	}).Should(Or(Equal(rayv1.JobStatusPending), Equal(rayv1.JobStatusRunning)))
 	ray.SetStep(job.Status.JobId, fakedashboard.Steps("RUNNING")[0])
 
 	g.Expect(c.Delete(t.Context(), job)).To(Succeed())
-	g.Eventually(func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(job), job) }, patience).ShouldNot(Succeed())
+	g.Eventually(func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(job), job) }).ShouldNot(Succeed())
 	stopped, found := ray.Job(job.Status.JobId)
 	g.Expect(found).To(BeTrue())
 	g.Expect(stopped.Step.Status).To(Equal("STOPPED"))

@@ -58,10 +58,13 @@ func newWorld(t *testing.T) *world {
 	}
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)),
 		created: map[string]int{}, jobs: map[string]*dashboard.JobDetails{}, submitted: map[string]int{}}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, owned := range append(raycluster.OwnedObjects(raycluster.DefaultSettings()), &corev1.Pod{}) {
+		builder = builder.WithIndex(owned, raycluster.OwnerUIDIndex, raycluster.IndexOwnerUID)
+	}
+	w.api = builder.
 		WithStatusSubresource(&rayv1.RayCluster{}, &rayv1.RayJob{}, &batchv1.Job{}, &corev1.Pod{}).
-		WithIndex(&corev1.Pod{}, raycluster.OwnerUIDIndex, raycluster.IndexOwnerUID).
-		WithIndex(&corev1.Service{}, raycluster.OwnerUIDIndex, raycluster.IndexOwnerUID).
+		WithIndex(&corev1.Event{}, raycluster.EventPodIndex, raycluster.IndexEventPod).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.create}).
 		Build()
 	return w
@@ -106,7 +109,7 @@ func (w *world) start(killAt int) process {
 	executor := &action.Executor{Client: w.api, Live: w.api, Gate: gate, Events: events.NewFakeRecorder(10_000), Parallel: 1,
 		Ray: action.NewRay(action.RayOptions{Gate: gate, Clock: w.clock})}
 	return process{
-		clusters: &raycluster.Reconciler{Reader: w.api, Executor: executor, Gate: gate, Holds: action.NewHolds(),
+		clusters: &raycluster.Reconciler{Reader: w.api, Executor: executor, Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
 			Settings: raycluster.DefaultSettings(), Clock: w.clock},
 		jobs: &rayjob.Reconciler{Reader: w.api, Executor: executor, Gate: gate, Holds: action.NewHolds(), Poller: asker{w},
 			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: time.Hour}, Clock: w.clock},

@@ -35,7 +35,7 @@ const (
 type Client struct {
 	base         string
 	http         *http.Client
-	token        string
+	token        TokenSource
 	readTimeout  time.Duration
 	writeTimeout time.Duration
 }
@@ -52,9 +52,12 @@ func WithHTTPClient(c *http.Client) Option {
 	}
 }
 
-// WithToken makes the Client send this token with every call. The default, an empty token, sends none.
-func WithToken(token string) Option {
-	return func(client *Client) { client.token = token }
+// TokenSource finds the token to send. It is asked before each call, within the time limit of the call.
+type TokenSource func(ctx context.Context) (string, error)
+
+// WithToken makes the Client send a token with every call. By default, and when the source is nil, it sends none.
+func WithToken(source TokenSource) Option {
+	return func(client *Client) { client.token = source }
 }
 
 // WithTimeouts sets the time limits of calls that read and calls that write. Zero leaves the default in place.
@@ -172,8 +175,12 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	if call.method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if c.token != "" {
-		request.Header.Set(authHeader, "Bearer "+c.token)
+	if c.token != nil {
+		token, err := c.token(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("finding the authentication token for %s: %w", call, err)
+		}
+		request.Header.Set(authHeader, "Bearer "+token)
 	}
 	return request, nil
 }

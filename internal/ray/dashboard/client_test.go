@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -161,7 +162,7 @@ func TestSubmitJobSendsOnlyWhatIsSet(t *testing.T) {
 				body, _ = io.ReadAll(r.Body)
 				header = r.Header
 				_, _ = io.WriteString(w, `{"job_id":"j1","submission_id":"j1"}`)
-			}, dashboard.WithToken("secret"))
+			}, dashboard.WithToken(token("secret", nil)))
 
 			id, err := client.SubmitJob(t.Context(), tc.request)
 			if err != nil || id != "j1" {
@@ -304,7 +305,7 @@ func TestLifeOfAJob(t *testing.T) {
 func TestVersionAndHealth(t *testing.T) {
 	fake := fakedashboard.New(t)
 	fake.RequireToken("secret")
-	client := newClient(t, fake, dashboard.WithToken("secret"))
+	client := newClient(t, fake, dashboard.WithToken(token("secret", nil)))
 
 	before, err := client.Version(t.Context())
 	if err != nil {
@@ -329,5 +330,19 @@ func TestVersionAndHealth(t *testing.T) {
 	}
 	if err := answering(t, 503, "no gcs").Healthy(t.Context()); err == nil {
 		t.Error("a dashboard without GCS is called healthy")
+	}
+}
+
+// token is a source that always gives the same answer.
+func token(token string, err error) dashboard.TokenSource {
+	return func(context.Context) (string, error) { return token, err }
+}
+
+func TestATokenThatCannotBeFoundEndsTheCall(t *testing.T) {
+	fake := fakedashboard.New(t)
+	client := newClient(t, fake, dashboard.WithToken(token("", errors.New("no such Secret"))))
+	_, err := client.Version(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no such Secret") {
+		t.Errorf("error is %v, want that of the source", err)
 	}
 }

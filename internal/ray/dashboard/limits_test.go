@@ -57,7 +57,7 @@ func TestRedirectsCarryNoTokenAway(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	client := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
-	}, dashboard.WithToken("secret"))
+	}, dashboard.WithToken(token("secret", nil)))
 
 	if _, err := client.GetJob(t.Context(), "j1"); err == nil {
 		t.Error("a redirect was taken for an answer")

@@ -2,7 +2,6 @@ package poll
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -32,20 +31,10 @@ type Target struct {
 	BaseURL string
 	// SubmissionID is the job to ask for. If it is empty, only the cluster itself is asked for.
 	SubmissionID string
-	// Token is sent with every request unless it is empty.
-	Token string
+	// Secret is the name of the Secret, in the owner's namespace, with the token that is sent with every request. If it is
+	// empty, none is sent.
+	Secret string
 }
-
-// String tells everything but the token.
-func (t Target) String() string {
-	return fmt.Sprintf("%s (uid %q) at %s job %q", t.Owner, t.OwnerUID, t.BaseURL, t.SubmissionID)
-}
-
-// GoString keeps the token out of %#v.
-func (t Target) GoString() string { return t.String() }
-
-// MarshalLog keeps the token out of structured logs.
-func (t Target) MarshalLog() any { return t.String() }
 
 // Presence says whether Ray knows the job of a target.
 type Presence int

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
@@ -33,6 +34,8 @@ type Options struct {
 	Random rand.Source
 	// HTTPClient carries the requests; dashboard.NewHTTPClient by default.
 	HTTPClient *http.Client
+	// Tokens finds the token in a Secret that a target names. By default no token is sent.
+	Tokens func(secret types.NamespacedName) dashboard.TokenSource
 	// Notify is told the owner of a target whose observation changed. It is called from many goroutines and must return
 	// at once, as putting a key into a work queue does. It may call the Poller. By default nobody is told.
 	Notify func(Key)
@@ -62,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.HTTPClient == nil {
 		o.HTTPClient = dashboard.NewHTTPClient()
+	}
+	if o.Tokens == nil {
+		o.Tokens = func(types.NamespacedName) dashboard.TokenSource { return nil }
 	}
 	if o.Notify == nil {
 		o.Notify = func(Key) {}
@@ -184,7 +190,7 @@ func (p *Poller) Track(wanted Target) {
 		}
 		p.remove(old)
 	}
-	h := p.host(address{url: wanted.BaseURL, token: wanted.Token})
+	h := p.host(wanted.address())
 	t := &target{Target: wanted, host: h, due: p.options.Clock.Now(), seen: Observation{Target: wanted}}
 	h.targets[wanted.Owner] = t
 	p.targets[wanted.Owner] = t

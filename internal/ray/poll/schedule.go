@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -12,7 +14,18 @@ import (
 const minimumGap = 200 * time.Millisecond
 
 // address tells dashboards apart. The same URL with another token is another dashboard: one may answer, the other not.
-type address struct{ url, token string }
+type address struct {
+	url    string
+	secret types.NamespacedName
+}
+
+func (t Target) address() address {
+	at := address{url: t.BaseURL}
+	if t.Secret != "" {
+		at.secret = types.NamespacedName{Namespace: t.Owner.Namespace, Name: t.Secret}
+	}
+	return at
+}
 
 // host is a dashboard with the targets on it. Everything in it but the client is guarded by the poller's lock.
 type host struct {
@@ -177,9 +190,13 @@ func (p *Poller) host(at address) *host {
 	if h, ok := p.hosts[at]; ok {
 		return h
 	}
+	var token dashboard.TokenSource
+	if at.secret.Name != "" {
+		token = p.options.Tokens(at.secret)
+	}
 	h := &host{
 		address: at,
-		client: dashboard.New(at.url, dashboard.WithHTTPClient(p.options.HTTPClient), dashboard.WithToken(at.token),
+		client: dashboard.New(at.url, dashboard.WithHTTPClient(p.options.HTTPClient), dashboard.WithToken(token),
 			dashboard.WithTimeouts(p.options.Timeout, 0)),
 		targets:      map[Key]*target{},
 		staleVersion: refreshVersionAfter,

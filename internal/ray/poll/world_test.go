@@ -36,6 +36,10 @@ func inWorld(t *testing.T, options poll.Options, test func(t *testing.T, w *worl
 		w := &world{network: fakedashboard.NewNetwork()}
 		w.traffic = &traffic{next: w.network, running: map[string]int{}}
 		options.HTTPClient = &http.Client{Transport: w.traffic}
+		// The name of a Secret is the token in it.
+		options.Tokens = func(secret types.NamespacedName) dashboard.TokenSource {
+			return func(context.Context) (string, error) { return secret.Name, nil }
+		}
 		options.Notify = func(owner poll.Key) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

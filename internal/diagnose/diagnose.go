@@ -1,0 +1,48 @@
+// Package diagnose holds rules that turn observed facts into findings: what is wrong, with which object, and whether
+// it can pass by itself. Conditions and the command line print from the same findings.
+package diagnose
+
+import "cmp"
+
+// Severity says whether a trouble can end without anybody's help.
+type Severity int
+
+const (
+	// Passing trouble may end by itself: what failed is tried again or replaced.
+	Passing Severity = iota + 1
+	// Blocking trouble stays until somebody changes something.
+	Blocking
+)
+
+// Finding is one diagnosed reason. The zero Finding says that there is none.
+type Finding struct {
+	Severity Severity
+	// Reason is one CamelCase word, Kubernetes' own where it has one.
+	Reason string
+	// Object is the kind and name of the object to look at, for example "Pod demo-head-x7k2p".
+	Object string
+	// Message is one line of text. It does not change while the trouble stays the same.
+	Message string
+	// rank is the place of the rule in its table. Worse rules come first.
+	rank int
+}
+
+// Found tells whether there is a finding at all.
+func (f Finding) Found() bool { return f.Reason != "" }
+
+// CompareTrouble orders findings from the worst to the least: by severity, then by the order of the rules.
+func CompareTrouble(a, b Finding) int {
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.rank, b.rank))
+}
+
+// Compare orders findings like CompareTrouble, and like ones by the name of the object, so that the same one of many is
+// always named.
+func Compare(a, b Finding) int {
+	return cmp.Or(CompareTrouble(a, b), cmp.Compare(a.Object, b.Object))
+}
+
+// Refused is the finding about Pods that the API server does not take, for example because of a quota. It is worse than
+// any trouble of a Pod, and about no object: there is none.
+func Refused(reason, message string) Finding {
+	return Finding{Severity: Blocking, Reason: reason, Message: oneLine(message), rank: -1}
+}

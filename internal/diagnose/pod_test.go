@@ -1,0 +1,253 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func waiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func terminated(code int32, reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}
+}
+
+func runningSince(d time.Duration) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(d)}}
+}
+
+func ray(states ...corev1.ContainerState) corev1.ContainerStatus {
+	s := corev1.ContainerStatus{Name: "ray", Image: "img:1", State: states[0]}
+	if len(states) > 1 {
+		s.LastTerminationState = states[1]
+	}
+	return s
+}
+
+func inPhase(phase corev1.PodPhase, containers ...corev1.ContainerStatus) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.ContainerStatuses = phase, containers }
+}
+
+func with(kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, since time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: ago(since)})
+	}
+}
+
+func TestPod(t *testing.T) {
+	gone := func(since time.Duration, finalizers ...string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			end := ago(since)
+			pod.DeletionTimestamp, pod.Finalizers = &end, finalizers
+		}
+	}
+	restarted := func(s corev1.ContainerStatus, times int32) corev1.ContainerStatus {
+		s.RestartCount = times
+		return s
+	}
+	for name, tc := range map[string]struct {
+		pod   []func(*corev1.Pod)
+		mount string
+		want  Finding
+		again time.Duration
+	}{
+		"a young Pod is in no trouble":        {pod: []func(*corev1.Pod){inPhase(corev1.PodPending)}},
+		"nor is one that is being set up":     {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ContainerCreating", "")))}},
+		"nor is one that runs":                {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Minute)))}},
+		"nor is one that starts, not ready":   {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(0))), with("Ready", "False", "ContainersNotReady", "", 0), with("ContainersReady", "False", "ContainersNotReady", "", 0)}},
+		"nor is one that waits behind a gate": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "SchedulingGated", "gated", 0)}},
+		"nor is a worker that waits for the GCS": {pod: []func(*corev1.Pod){
+			inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))),
+			func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
+			}}},
+		"an init container that has done its work": {pod: []func(*corev1.Pod){
+			inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))),
+			func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: terminated(0, "Completed", "")}}
+			}}},
+		"an image that is not there": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ImagePullBackOff", "Back-off pulling image")))},
+			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: Back-off pulling image", 0},
+		},
+		"the same at the moment of a try": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ErrImagePull", "not found:\n  img:1")))},
+			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: not found: img:1", 0},
+		},
+		"an image name that is none": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("InvalidImageName", "")))},
+			want: Finding{Blocking, "InvalidImageName", "Pod p", `container ray: image "img:1"`, 0},
+		},
+		"an image that must be there already": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ErrImageNeverPull", "not present")))},
+			want: Finding{Blocking, "ErrImageNeverPull", "Pod p", "container ray: not present", 0},
+		},
+		"a ConfigMap that is not there": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("CreateContainerConfigError", `configmap "x" not found`)))},
+			want: Finding{Blocking, "CreateContainerConfigError", "Pod p", `container ray: configmap "x" not found`, 0},
+		},
+		"an init container whose image is not there": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("ErrImagePull", "denied")}}
+			}},
+			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "init container setup: denied", 0},
+		},
+		"an init container that fails": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("CrashLoopBackOff", "back-off 10s"),
+					LastTerminationState: terminated(2, "Error", "no such file"), RestartCount: 1}}
+			}},
+			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "init container setup: exit code 2: no such file", 0},
+		},
+		"a crash loop, waiting": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(waiting("CrashLoopBackOff", "back-off 40s"), terminated(1, "Error", "boom")), 3))},
+			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+		},
+		"a crash loop, running for a moment": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(time.Second), terminated(1, "Error", "boom")), 3))},
+			want:  Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+			again: 10*time.Minute - time.Second,
+		},
+		"a crash loop, just ended": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(terminated(1, "Error", "boom")), 3))},
+			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+		},
+		"a container that restarted long ago": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(time.Hour), terminated(1, "Error", "boom")), 3))},
+		},
+		"a container that restarted and is ready again": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, func() corev1.ContainerStatus {
+				s := ray(runningSince(time.Second), terminated(137, "OOMKilled", ""))
+				s.Ready, s.RestartCount = true, 5
+				return s
+			}())},
+		},
+		"out of memory again and again": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(waiting("CrashLoopBackOff", ""), terminated(137, "OOMKilled", "")), 2))},
+			want: Finding{Blocking, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+		},
+		"out of memory for the first time": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(0), terminated(137, "OOMKilled", "")), 1))},
+			want:  Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+			again: 10 * time.Minute,
+		},
+		"the first end of a container": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(3, "Error", strings.Repeat("x", 400))))},
+			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 3: ..." + strings.Repeat("x", 300), 0},
+		},
+		"unschedulable": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "0/3 nodes are available", time.Minute)},
+			want:  Finding{Passing, "Unschedulable", "Pod p", "0/3 nodes are available", 0},
+			again: 4 * time.Minute,
+		},
+		"unschedulable for longer than a new node takes": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "0/3 nodes are available", time.Hour)},
+			want: Finding{Blocking, "Unschedulable", "Pod p", "0/3 nodes are available", 0},
+		},
+		"a volume that is not mounted": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ContainerCreating", "")))},
+			mount: `MountVolume.SetUp failed for volume "data": secret "x" not found`,
+			want:  Finding{Passing, "FailedMount", "Pod p", `MountVolume.SetUp failed for volume "data": secret "x" not found`, 0},
+		},
+		"a volume that was not mounted at first": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Minute)))},
+			mount: "MountVolume.SetUp failed",
+		},
+		"an evicted Pod": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodFailed, ray(terminated(137, "Error", ""))), func(pod *corev1.Pod) {
+				pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: memory."
+			}},
+			want: Finding{Passing, "Evicted", "Pod p", "The node was low on resource: memory.", 0},
+		},
+		"a preempted Pod": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed), with("DisruptionTarget", "True", "PreemptionByScheduler", "preempted", 0)},
+			want: Finding{Passing, "PreemptionByScheduler", "Pod p", "preempted", 0},
+		},
+		"a Pod that failed with its container": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed, ray(terminated(137, "OOMKilled", "")))},
+			want: Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+		},
+		"a Pod that ended well": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodSucceeded)},
+			want: Finding{Passing, "Completed", "Pod p", "all its containers have ended with exit code 0", 0},
+		},
+		"a lost node": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", time.Hour)},
+			want: Finding{Passing, "NodeNotReady", "Pod p", "node n1 does not answer", 0},
+		},
+		"a lost node, in the words of older controllers": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodUnknown)},
+			want: Finding{Passing, "NodeLost", "Pod p", "node n1 does not answer", 0},
+		},
+		"a Pod whose readiness gate is closed": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour))), with("Ready", "False", "ReadinessGatesNotReady", "", 0), with("ContainersReady", "True", "", "", 0),
+				func(pod *corev1.Pod) { pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "x"}} }},
+		},
+		"a terminating Pod within its grace period, whatever else": {
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(1, "Error", ""))), gone(-30 * time.Second)},
+			again: 45 * time.Second,
+		},
+		"a Pod that a finalizer holds": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning), gone(time.Minute, "example.com/hold")},
+			want: Finding{Passing, ReasonStuckTerminating, "Pod p", "should have been gone at 2026-11-29T11:59:00Z; finalizers hold it: example.com/hold", 0},
+		},
+		"a Pod that its node does not end": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning), gone(time.Minute)},
+			want: Finding{Passing, ReasonStuckTerminating, "Pod p", "should have been gone at 2026-11-29T11:59:00Z; node n1 does not say that its containers have ended", 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: "n1"}}
+			for _, change := range tc.pod {
+				change(pod)
+			}
+			got, again := Pod(PodFacts{Pod: pod, MountFailure: tc.mount, Now: now})
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Finding{})); diff != "" {
+				t.Errorf("finding (-want +got):\n%s", diff)
+			}
+			if again != tc.again {
+				t.Errorf("look again in %s, want %s", again, tc.again)
+			}
+		})
+	}
+}
+
+func TestTheWorstComesFirst(t *testing.T) {
+	find := func(name string, changes ...func(*corev1.Pod)) Finding {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, change := range changes {
+			change(pod)
+		}
+		f, _ := Pod(PodFacts{Pod: pod, Now: now})
+		return f
+	}
+	findings := []Finding{
+		find("failed", inPhase(corev1.PodFailed)),
+		find("image-b", inPhase(corev1.PodPending, ray(waiting("ErrImagePull", "")))),
+		find("unschedulable", inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "", 0)),
+		find("image-a", inPhase(corev1.PodPending, ray(waiting("ImagePullBackOff", "")))),
+		find("crash", inPhase(corev1.PodRunning, ray(waiting("CrashLoopBackOff", ""), terminated(1, "", "")))),
+	}
+	slices.SortFunc(findings, Compare)
+	var got []string
+	for _, f := range findings {
+		got = append(got, f.Object)
+	}
+	want := []string{"Pod image-a", "Pod image-b", "Pod crash", "Pod unschedulable", "Pod failed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}

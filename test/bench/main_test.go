@@ -1,0 +1,19 @@
+package bench
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/heliostat-io/heliostat/test/harness"
+)
+
+var (
+	restFor  = flag.Duration("rest", 15*time.Second, "how long nothing may be written")
+	clusters = flag.Int("clusters", 20, "clusters that are ready and rest")
+	workers  = flag.Int("workers", 200, "workers of the large cluster")
+	small    = flag.Int("small", 30, "small clusters beside the large one")
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }

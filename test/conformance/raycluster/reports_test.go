@@ -1,0 +1,91 @@
+package raycluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Report is something that users of KubeRay reported; the numbers are those of our own list.
+type Report struct {
+	Number int
+	// What happens, and what is right then.
+	What, Right string
+	// Run is the test, if it is here.
+	Run func(*env)
+	// Elsewhere says where the report is tested, or why it is not yet.
+	Elsewhere string
+}
+
+func (r Report) name() string { return fmt.Sprintf("L%02d", r.Number) }
+
+// lastReport is the number of the last report about RayClusters.
+const lastReport = 30
+
+func TestL(t *testing.T) {
+	for _, r := range reports() {
+		if r.Run == nil {
+			continue
+		}
+		t.Run(r.name(), func(t *testing.T) {
+			t.Parallel()
+			r.Run(newEnv(t))
+		})
+	}
+}
+
+func TestEveryReportIsAnswered(t *testing.T) {
+	var want, have []int
+	for number := 1; number <= lastReport; number++ {
+		want = append(want, number)
+	}
+	for _, r := range reports() {
+		have = append(have, r.Number)
+		if r.What == "" || r.Right == "" || r.Run == nil && r.Elsewhere == "" {
+			t.Errorf("%s is not complete", r.name())
+		}
+	}
+	if !slices.Equal(have, want) {
+		t.Errorf("have the reports %v, want %v", have, want)
+	}
+}
+
+func reports() []Report {
+	const redis = "not served yet: fault tolerance of the GCS has its own issue"
+	const gang = "not served yet: batch schedulers have their own issue"
+	return []Report{
+		{Number: 1, What: "two groups of one name", Right: "refused when applied; stored before that: a condition and no Pod", Elsewhere: "CL-055"},
+		{Number: 2, What: "a name with a dot", Right: "refused when applied; stored before that: a condition that names the rule", Run: nameWithDot},
+		{Number: 3, What: "Redis, a RayService with a long name", Right: "the clean-up Job has a valid name", Elsewhere: redis},
+		{Number: 4, What: "a RayJob with a name that is too long", Right: "a final status with the reason, then silence", Run: longJobName},
+		{Number: 5, What: "a head template with its own app name", Right: "the head Service finds the head, the status has its address", Elsewhere: "CL-036"},
+		{Number: 6, What: "scaling down by one, with caches that lag behind", Right: "one Pod deleted in each step, none created", Run: scalesDownByOne},
+		{Number: 7, What: "the middle one of three groups is removed", Right: "its Pods go, the others stay; another order changes nothing", Run: dropsTheMiddleGroup},
+		{Number: 8, What: "an evicted head with restartPolicy Always", Right: "deleted, and one new head", Run: evictedHead},
+		{Number: 9, What: "a head that ends at once", Right: "replaced ever more slowly; a condition has the exit code", Run: headThatEndsAtOnce},
+		{Number: 10, What: "the head is deleted, without fault tolerance", Right: "no useless workers stay; Ready means usable", Elsewhere: "CL-026 for the operator's part; on real Ray in test/e2e: the workers of the old head end by themselves and rejoin"},
+		{Number: 11, What: "the head is deleted while caches lag behind", Right: "never two live heads", Run: neverTwoHeads},
+		{Number: 12, What: "replicas of several hosts", Right: "counts and resources in Pods; the cluster becomes ready", Run: countsHosts},
+		{Number: 13, What: "GPUs cut into slices, and those of other makers", Right: "desiredGPU counts them", Run: countsAllGPUs},
+		{Number: 14, What: "a head that no node can take", Right: "not ready; a condition has the scheduler's text", Run: unschedulableHead},
+		{Number: 15, What: "a label value with a space in a template", Right: "a Warning and a condition with the API server's text; back-off", Run: labelWithSpace},
+		{Number: 16, What: "Redis, the whole namespace is deleted", Right: "the finalizer does not hold it", Elsewhere: redis},
+		{Number: 17, What: "Redis, the clean-up fails", Right: "the finalizer goes after a limit, an event tells what may be left", Elsewhere: redis},
+		{Number: 18, What: "Redis, switched off before the deletion", Right: "the finalizer goes", Elsewhere: redis},
+		{Number: 19, What: "managedBy is set later on a RayService", Right: "its finalizer goes on deletion", Elsewhere: "not served yet: RayService has its own issue"},
+		{Number: 20, What: "Redis, made again under the same name", Right: "old applications do not come back", Elsewhere: redis},
+		{Number: 21, What: "the init container that waits for the GCS runs out of memory", Right: "it runs no Python", Elsewhere: "TestWaitForGCS in internal/ray"},
+		{Number: 22, What: "a quota that demands limits on every container", Right: "what we add to Pods has limits, and no accelerator", Run: everyContainerHasLimits},
+		{Number: 23, What: "probes whose commands take longer than the kubelet waits", Right: "one HTTP request since Ray 2.53; probes of the user stay", Elsewhere: "TestProbesByVersion in internal/raycluster"},
+		{Number: 24, What: "JSON in a start parameter", Right: "Ray gets it as one argument, however it was quoted", Elsewhere: "TestQuoteFlagValue and the tests with bash in internal/ray"},
+		{Number: 25, What: "the operator is told to give head Services an address, and serviceType is ClusterIP", Right: "it has an address", Run: func(e *env) {
+			e.start(clusterIPService())
+			e.hasClusterIP(e.ready(serviceType("ClusterIP")))
+		}},
+		{Number: 26, What: "a DNS domain other than cluster.local", Right: "every address is in it", Run: otherDomain},
+		{Number: 27, What: "admission that checks rights on finalizers of owners", Right: "the operator's role has them", Elsewhere: "TestRightsAreExactlyThese in test/chart"},
+		{Number: 28, What: "YuniKorn with the autoscaler", Right: "placeholders as large as the Pods", Elsewhere: gang},
+		{Number: 29, What: "YuniKorn with several hosts", Right: "groups counted in Pods", Elsewhere: gang},
+		{Number: 30, What: "chart values with a second group without resources", Right: "defaults as for the first one", Elsewhere: "not there yet: the chart for RayClusters"},
+	}
+}

@@ -1,0 +1,98 @@
+package harness
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/heliostat-io/heliostat/internal/config"
+	"github.com/heliostat-io/heliostat/internal/operator"
+)
+
+// Operator is one running operator.
+type Operator struct {
+	// Traffic are its requests to the API server.
+	Traffic *Traffic
+	// Metrics are the operator's own metrics.
+	Metrics *prometheus.Registry
+
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+// Option changes how an operator is started.
+type Option func(*start)
+
+type start struct {
+	identity   string
+	args       []string
+	env        map[string]string
+	transports []func(http.RoundTripper) http.RoundTripper
+}
+
+// As names the replica in the Lease.
+func As(identity string) Option { return func(s *start) { s.identity = identity } }
+
+// Args adds flags to the command line.
+func Args(args ...string) Option { return func(s *start) { s.args = append(s.args, args...) } }
+
+// Alone switches leader election off, so that the operator writes from its first moment on.
+func Alone() Option { return Args("--enable-leader-election=false") }
+
+// Env sets a variable of the operator's environment, which is empty otherwise.
+func Env(name, value string) Option { return func(s *start) { s.env[name] = value } }
+
+// Transport puts something between the operator and the API server, see LoseAnswers and DelayWatches.
+func Transport(wrap func(http.RoundTripper) http.RoundTripper) Option {
+	return func(s *start) { s.transports = append(s.transports, wrap) }
+}
+
+// Run starts an operator that watches one namespace and has its Lease there. It ends with the test at the latest.
+func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operator {
+	t.Helper()
+	s := &start{identity: "only", env: map[string]string{}, args: []string{
+		"--metrics-addr=0", "--health-probe-bind-address=0", "--watch-namespace=" + namespace,
+		"--leader-election-namespace=" + namespace,
+	}}
+	for _, option := range options {
+		option(s)
+	}
+	cfg, err := config.Parse(s.args, func(name string) string { return s.env[name] }, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	o := &Operator{Traffic: &Traffic{}, Metrics: prometheus.NewRegistry(), stop: stop, ended: make(chan struct{})}
+	connection := rest.CopyConfig(c.REST)
+	// Traffic is nearest to the wire, so that it sees what the API server did and not what the operator gets to know.
+	connection.Wrap(o.Traffic.record)
+	for _, wrap := range s.transports {
+		connection.Wrap(wrap)
+	}
+	go func() {
+		defer close(o.ended)
+		err := operator.Run(ctx, cfg, operator.Options{
+			REST: connection, Identity: s.identity, Namespace: namespace, Version: "test",
+			HTTP: c.Rays.Client(), Registerer: o.Metrics, Log: testr.NewWithInterface(t, testr.Options{Verbosity: 1}),
+		})
+		if err != nil {
+			t.Errorf("operator %s: %v", s.identity, err)
+		}
+	}()
+	t.Cleanup(o.Stop)
+	return o
+}
+
+// Stop ends the operator and waits until it has let everything go.
+func (o *Operator) Stop() {
+	o.stop()
+	<-o.ended
+}
+
+// Ended is closed when the operator has ended.
+func (o *Operator) Ended() <-chan struct{} { return o.ended }

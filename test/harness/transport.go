@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// transport is a function that carries requests.
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip carries one request.
+func (f transport) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// errLost is what a client sees of an answer that got lost.
+var errLost = errors.New("the connection was cut before the answer came")
+
+// LoseAnswers lets the API server carry out the first requests of the verb and resource, and loses its answers.
+func LoseAnswers(verb, resource string, first int) func(http.RoundTripper) http.RoundTripper {
+	var lost atomic.Int64
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(request)
+			is := parse(request)
+			if err != nil || is.Verb != verb || is.Resource != resource || answer.StatusCode >= 300 || lost.Add(1) > int64(first) {
+				return answer, err
+			}
+			answer.Body.Close()
+			return nil, errLost
+		})
+	}
+}
+
+// DelayWatches brings news of watched objects late, as a busy API server or network does.
+func DelayWatches(by time.Duration) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(request)
+			if err == nil && parse(request).Verb == "watch" {
+				answer.Body = late{ReadCloser: answer.Body, by: by}
+			}
+			return answer, err
+		})
+	}
+}
+
+// late hands on what it reads after a while.
+type late struct {
+	io.ReadCloser
+	by time.Duration
+}
+
+func (l late) Read(into []byte) (int, error) {
+	n, err := l.ReadCloser.Read(into)
+	time.Sleep(l.by)
+	return n, err
+}

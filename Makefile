@@ -63,6 +63,11 @@ test: localkube ## Unit, simulation and integration tests (real kube-apiserver; 
 race: ## The unit tests and the simulation with the race detector (needs a C compiler).
 	go test -race -timeout 20m ./internal/... ./api/... ./test/sim ./test/fakedashboard
 
+.PHONY: bench
+bench: localkube ## Budgets at full size: rest of 100 clusters for ten minutes, 1,000 workers beside 300 small clusters.
+	$(LOCALKUBE) build
+	go test ./test/bench -count=1 -v -timeout 60m -rest=10m -clusters=100 -workers=1000 -small=300
+
 .PHONY: e2e-smoke
 e2e-smoke: localkube ## Real nodes, real Ray, one case a kind (needs root).
 	hack/e2e.sh smoke

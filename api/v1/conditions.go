@@ -32,6 +32,17 @@ const (
 	// ConditionNameCollision is True while objects that are not the cluster's own stand under names or labels of the
 	// cluster; else it is absent. Its message names them. Heliostat adds this condition.
 	ConditionNameCollision = "NameCollision"
+	// ConditionPodsUpToDate is False while there are Pods that were made from a spec which differs from the present one in
+	// what shapes them. Without the upgrade strategy Recreate they stay until they end. Heliostat adds this condition.
+	ConditionPodsUpToDate = "PodsUpToDate"
+)
+
+// Reasons of ConditionPodsUpToDate.
+const (
+	// ReasonPodsUpToDate means that no Pod was made from another spec.
+	ReasonPodsUpToDate = "PodsUpToDate"
+	// ReasonSpecChanged means that the message counts the Pods that were.
+	ReasonSpecChanged = "SpecChanged"
 )
 
 // Reasons of ConditionReady, ConditionReconciling, ConditionStalled and ConditionPodsHealthy. Where ConditionStalled is

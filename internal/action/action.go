@@ -32,6 +32,9 @@ type Plan struct {
 	LookAgain time.Duration
 }
 
+// Object is any object of Kubernetes. Planners, which have no client, know it by this name.
+type Object = client.Object
+
 // Action is one repeatable write. The kinds of this package are the only ones.
 type Action interface {
 	// Key groups actions that are held back together after the API server refused one of them, for example all

@@ -48,9 +48,13 @@ func UpToDate(live, stamped client.Object) bool {
 	if err != nil {
 		return false
 	}
-	delete(want, "kind") // objects from a cache have none
-	delete(want, "apiVersion")
-	return holds(have, want)
+	for key, value := range want {
+		typeMeta := key == "kind" || key == "apiVersion" // objects from a cache have none
+		if !typeMeta && !holds(have[key], value) {
+			return false
+		}
+	}
+	return true
 }
 
 // holds tells whether a value has all that another one asks for. What is empty asks for nothing.

@@ -8,8 +8,8 @@ const (
 	// TokenKey is the key of a Secret under which the token stands.
 	TokenKey = "auth_token"
 
-	tokenVolume = "ray-token"
-	tokenPath   = "/var/run/secrets/ray.io/serviceaccount"
+	tokenVolume   = "ray-token"
+	projectedPath = "/var/run/secrets/ray.io/serviceaccount"
 )
 
 // Auth says how Ray's processes, and those that talk to them, show that they may. The zero value means that nobody asks.
@@ -34,9 +34,9 @@ func (a Auth) Set(container *corev1.Container, later []corev1.EnvVar) {
 		}
 	case a.Secret == "":
 		addEnv(container, literal(EnvAuthMode, "token"), literal("RAY_ENABLE_K8S_TOKEN_AUTH", "true"))
-		if !mounts(container, tokenPath) {
+		if !mounts(container, projectedPath) {
 			container.VolumeMounts = append(container.VolumeMounts,
-				corev1.VolumeMount{Name: tokenVolume, MountPath: tokenPath, ReadOnly: true})
+				corev1.VolumeMount{Name: tokenVolume, MountPath: projectedPath, ReadOnly: true})
 		}
 	default:
 		addEnv(container, literal(EnvAuthMode, "token"), corev1.EnvVar{

@@ -82,6 +82,9 @@ func (b *build) shareLogs() {
 // noteGroups says what Ray will not understand, or not do well, in the groups of the cluster.
 func (p *planner) noteGroups() {
 	head := &p.cluster.Spec.HeadGroupSpec
+	if mounts := head.Template.Spec.AutomountServiceAccountToken; autoscaling(p.cluster) && !ptr.Deref(mounts, true) {
+		p.notes = append(p.notes, "headGroupSpec: with automountServiceAccountToken false, Ray's autoscaler cannot reach the API server")
+	}
 	p.noteGroup("headGroupSpec", ray.Head, &head.Template, head.RayStartParams, head.Resources)
 	for i := range p.cluster.Spec.WorkerGroupSpecs {
 		group := &p.cluster.Spec.WorkerGroupSpecs[i]

@@ -172,6 +172,9 @@ func TestNotesOnGroups(t *testing.T) {
 			groupA(c).Resources = map[string]string{"CPU": "1"}
 		})},
 		"given a group of unknown size, it is named": {cluster: demoCluster(autoscaled()), want: []string{"group a: Ray's autoscaler fails"}},
+		"given a head without a token for the API server, that is said": {cluster: demoCluster(autoscaled(), cpus, func(c *rayv1.RayCluster) {
+			c.Spec.HeadGroupSpec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
+		}), want: []string{"headGroupSpec: with automountServiceAccountToken false"}},
 		"given v1 and workers that are restarted, that is said": {
 			cluster: demoCluster(autoscaled(version("v1")), cpus, func(c *rayv1.RayCluster) {
 				groupA(c).Template.Spec.RestartPolicy = corev1.RestartPolicyAlways

@@ -24,7 +24,7 @@ func (p *planner) conditions(st *rayv1.RayClusterStatus) []action.Event {
 	troubles := p.troubles()
 	for _, c := range slices.Concat(
 		[]metav1.Condition{p.headPodReady(), p.provisioned()}, p.suspension(),
-		[]metav1.Condition{podsHealthy(troubles)}, p.progress(troubles),
+		[]metav1.Condition{podsHealthy(troubles), p.podsUpToDate()}, p.progress(troubles),
 	) {
 		p.set(st, c)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -195,6 +196,23 @@ func TestRecreate(t *testing.T) {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPodsUpToDate(t *testing.T) {
+	w := ready()
+	w.Cluster.Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].Image = "img:2"
+	w.pass(planNow.Add(time.Minute))
+	c := meta.FindStatusCondition(w.Cluster.Status.Conditions, rayv1.ConditionPodsUpToDate)
+	if c == nil || c.Reason != rayv1.ReasonSpecChanged || !strings.HasSuffix(c.Message, "2 of group a") {
+		t.Errorf("after a change that nobody follows the condition is %+v", c)
+	}
+	w.terminate("a/0", "a/1")
+	w.gone()
+	w.pass(planNow.Add(2 * time.Minute))
+	w.pass(planNow.Add(3 * time.Minute))
+	if !meta.IsStatusConditionTrue(w.Cluster.Status.Conditions, rayv1.ConditionPodsUpToDate) {
+		t.Errorf("when the old Pods are gone the conditions are %+v", w.Cluster.Status.Conditions)
 	}
 }
 

@@ -9,15 +9,15 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 // entrance returns what leads to the dashboard from outside of Kubernetes: an Ingress, or a Route where the settings
 // say so. It is nil when the cluster does not ask for it.
-func entrance(cluster *rayv1.RayCluster, settings Settings) client.Object {
+func entrance(cluster *rayv1.RayCluster, settings Settings) action.Object {
 	switch {
 	case !ptr.Deref(cluster.Spec.HeadGroupSpec.EnableIngress, false):
 		return nil

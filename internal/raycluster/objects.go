@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
@@ -32,7 +31,7 @@ const collisionPause = 30 * time.Second
 // objectKey names an object within a namespace. It is also the key under which writes of the object are held back.
 func objectKey(kind, name string) string { return kind + "/" + name }
 
-func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
+func kindOf(object action.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
 
 // objects keeps everything but Pods that the cluster wants as wanted, each on its own, and removes what it does not want
 // any more.
@@ -53,11 +52,11 @@ func (p *planner) objects() {
 }
 
 // wantedObjects are all but the Secret, which is made and never changed.
-func (p *planner) wantedObjects() []client.Object {
+func (p *planner) wantedObjects() []action.Object {
 	cluster := p.cluster
 	head := HeadService(cluster, p.settings)
 	FollowHead(head, p.liveHead())
-	wanted := []client.Object{head}
+	wanted := []action.Object{head}
 	if headless := HeadlessWorkerService(cluster); headless != nil {
 		wanted = append(wanted, headless)
 	}
@@ -68,7 +67,7 @@ func (p *planner) wantedObjects() []client.Object {
 	if serve != nil {
 		wanted = append(wanted, serve)
 	}
-	wanted = append(wanted, autoscalerRights(cluster)...)
+	wanted = append(wanted, autoscalerRights(cluster, p.liveHead())...)
 	if entrance := entrance(cluster, p.settings); entrance != nil {
 		p.noteEntrance(head)
 		wanted = append(wanted, entrance)
@@ -77,7 +76,7 @@ func (p *planner) wantedObjects() []client.Object {
 }
 
 // keep asks for the one write that brings an object to what is wanted, if it needs one.
-func (p *planner) keep(object client.Object) {
+func (p *planner) keep(object action.Object) {
 	kind, name := kindOf(object), object.GetName()
 	a := action.Apply{
 		Object: action.Stamp(object), Why: "the cluster needs this " + kind,
@@ -106,7 +105,7 @@ func (p *planner) keep(object client.Object) {
 }
 
 // prune removes what the cluster owns and does not want any more, except for what its Pods were made to use.
-func (p *planner) prune(wanted []client.Object) {
+func (p *planner) prune(wanted []action.Object) {
 	keys := map[string]bool{objectKey(kindSecret, p.ownSecret()): true}
 	for _, object := range wanted {
 		keys[objectKey(kindOf(object), object.GetName())] = true
@@ -118,7 +117,7 @@ func (p *planner) prune(wanted []client.Object) {
 	}
 }
 
-func deleteObject(object client.Object, why string) action.Delete {
+func deleteObject(object action.Object, why string) action.Delete {
 	kind := kindOf(object)
 	return action.Delete{
 		Object: object, Why: why,
@@ -132,7 +131,7 @@ func (p *planner) collide(kind, name, what string) {
 	p.again(collisionPause)
 }
 
-func belonging(object client.Object) string {
+func belonging(object action.Object) string {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
 		return "has no owner"
@@ -141,7 +140,7 @@ func belonging(object client.Object) string {
 }
 
 // mustBeRemade tells whether the API server would refuse to turn a live Service into the wanted one.
-func mustBeRemade(live, wanted client.Object) bool {
+func mustBeRemade(live, wanted action.Object) bool {
 	have, isService := live.(*corev1.Service)
 	if !isService || have.Spec.Type == corev1.ServiceTypeExternalName {
 		return false
@@ -154,7 +153,7 @@ func mustBeRemade(live, wanted client.Object) bool {
 }
 
 // inUse tells whether a Pod of the cluster was made to use an object: without it, the Pod could not go on.
-func (p *planner) inUse(object client.Object) bool {
+func (p *planner) inUse(object action.Object) bool {
 	ofRayService := p.cluster.Labels[rayv1.LabelOriginatedFromKind] == rayv1.KindRayService
 	if ofRayService && object.GetName() == ServeServiceName(p.cluster.Name) {
 		return true

@@ -2,16 +2,17 @@ package raycluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 // AutoscalerAccountName returns the name of the service account under which a RayCluster's autoscaler runs: the one that
@@ -24,8 +25,9 @@ func AutoscalerAccountName(cluster *rayv1.RayCluster) string {
 }
 
 // autoscalerRights returns the objects that let the autoscaler of a RayCluster scale it, and nothing else that can be
-// told apart by name: rights on Pods cannot be limited to those of one cluster.
-func autoscalerRights(cluster *rayv1.RayCluster) []client.Object {
+// told apart by name: rights on Pods cannot be limited to those of one cluster. A head that runs already, nil when there
+// is none, keeps its rights when the account for new heads is another one.
+func autoscalerRights(cluster *rayv1.RayCluster, head *corev1.Pod) []action.Object {
 	if !autoscaling(cluster) {
 		return nil
 	}
@@ -43,11 +45,17 @@ func autoscalerRights(cluster *rayv1.RayCluster) []client.Object {
 	binding := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kindRoleBinding},
 		ObjectMeta: ownedMeta(cluster, name),
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: AutoscalerAccountName(cluster),
-			Namespace: cluster.Namespace}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kindRole, Name: name},
 	}
-	objects := []client.Object{role, binding}
+	accounts := []string{AutoscalerAccountName(cluster)}
+	if head != nil && runsAutoscaler(head) {
+		accounts = append(accounts, head.Spec.ServiceAccountName)
+	}
+	for _, account := range slices.Compact(accounts) {
+		binding.Subjects = append(binding.Subjects,
+			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: cluster.Namespace})
+	}
+	objects := []action.Object{role, binding}
 	if cluster.Spec.HeadGroupSpec.Template.Spec.ServiceAccountName == "" {
 		objects = append(objects, &corev1.ServiceAccount{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: kindServiceAccount},
@@ -55,6 +63,10 @@ func autoscalerRights(cluster *rayv1.RayCluster) []client.Object {
 		})
 	}
 	return objects
+}
+
+func runsAutoscaler(head *corev1.Pod) bool {
+	return slices.ContainsFunc(head.Spec.Containers, func(c corev1.Container) bool { return c.Name == ray.AutoscalerContainer })
 }
 
 // ownedMeta is the metadata of what belongs to a RayCluster and is found by its label.

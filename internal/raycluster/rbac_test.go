@@ -17,6 +17,7 @@ func TestAutoscalerRights(t *testing.T) {
 	long := strings.Repeat("d", 53)
 	for name, tc := range map[string]struct {
 		cluster *rayv1.RayCluster
+		head    *corev1.Pod
 		// want are kind and name of the objects, and whom the binding binds.
 		want []string
 	}{
@@ -26,6 +27,15 @@ func TestAutoscalerRights(t *testing.T) {
 		"given an account of the user, it is bound": {
 			cluster: demoCluster(autoscaled(), func(c *rayv1.RayCluster) { c.Spec.HeadGroupSpec.Template.Spec.ServiceAccountName = "mine" }),
 			want:    []string{"Role demo", "RoleBinding demo of demo to mine"}},
+		"given a head that runs under an earlier account, both are bound": {
+			cluster: demoCluster(autoscaled()),
+			head: headOf(demoCluster(autoscaled(), func(c *rayv1.RayCluster) {
+				c.Spec.HeadGroupSpec.Template.Spec.ServiceAccountName = "mine"
+			})), want: []string{"Role demo", "RoleBinding demo of demo to demo to mine", "ServiceAccount demo"}},
+		"given a head without autoscaler, its account is not bound": {
+			cluster: demoCluster(autoscaled()),
+			head:    headOf(demoCluster(func(c *rayv1.RayCluster) { c.Spec.HeadGroupSpec.Template.Spec.ServiceAccountName = "mine" })),
+			want:    []string{"Role demo", "RoleBinding demo of demo to demo", "ServiceAccount demo"}},
 		"given a long name, all have the same short one": {
 			cluster: demoCluster(autoscaled(), func(c *rayv1.RayCluster) { c.Name = long }),
 			want: []string{"Role " + ShortName(long), "RoleBinding " + ShortName(long) + " of " + ShortName(long) + " to " + ShortName(long),
@@ -33,10 +43,13 @@ func TestAutoscalerRights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, object := range autoscalerRights(tc.cluster) {
+			for _, object := range autoscalerRights(tc.cluster, tc.head) {
 				text := kindOf(object) + " " + object.GetName()
 				if binding, ok := object.(*rbacv1.RoleBinding); ok {
-					text += " of " + binding.RoleRef.Name + " to " + binding.Subjects[0].Name
+					text += " of " + binding.RoleRef.Name
+					for _, subject := range binding.Subjects {
+						text += " to " + subject.Name
+					}
 				}
 				got = append(got, text)
 				if object.GetNamespace() != "ml" || object.GetOwnerReferences()[0].UID != "u-1" || object.GetLabels()["ray.io/cluster"] != tc.cluster.Name {
@@ -51,7 +64,7 @@ func TestAutoscalerRights(t *testing.T) {
 }
 
 func TestAutoscalerMayChangeItsOwnClusterOnly(t *testing.T) {
-	role := autoscalerRights(demoCluster(autoscaled()))[0].(*rbacv1.Role)
+	role := autoscalerRights(demoCluster(autoscaled()), nil)[0].(*rbacv1.Role)
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/resize"}, Verbs: []string{"patch"}},

@@ -1,9 +1,13 @@
 package raycluster
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -39,4 +43,26 @@ func (p *planner) hashes() map[string]string {
 		}
 	}
 	return p.hashByGroup
+}
+
+// podsUpToDate tells whether all Pods were made from the present spec. Without the strategy Recreate, a changed spec is
+// followed only by Pods that are made for other reasons.
+func (p *planner) podsUpToDate() metav1.Condition {
+	c := metav1.Condition{Type: rayv1.ConditionPodsUpToDate, Status: metav1.ConditionTrue, Reason: rayv1.ReasonPodsUpToDate}
+	older := map[string]int{}
+	for _, pod := range p.snapshot.Pods {
+		if pod.DeletionTimestamp == nil && p.outdated(pod) {
+			older[groupOf(pod)]++
+		}
+	}
+	if len(older) == 0 {
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, rayv1.ReasonSpecChanged
+	parts := make([]string, 0, len(older))
+	for _, group := range slices.Sorted(maps.Keys(older)) {
+		parts = append(parts, fmt.Sprintf("%d of group %s", older[group], group))
+	}
+	c.Message = "Pods that were made from an earlier spec: " + strings.Join(parts, ", ")
+	return c
 }

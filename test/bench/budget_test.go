@@ -1,9 +1,14 @@
 package bench
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/test/harness"
@@ -15,6 +20,9 @@ type cost struct {
 	times          int
 	why            string
 }
+
+// together is the time within which changes of a status are told in one write.
+const together = 2 * time.Second
 
 // budget is every request from the creation of a RayCluster with a head and three workers until it is ready.
 func budget() []cost {
@@ -39,19 +47,9 @@ func TestBudgetOfACluster(t *testing.T) {
 	g.Expect(c.Create(t.Context(), warm)).To(Succeed())
 	c.BecomesReady(t, warm)
 	operator.Settle(t)
-	before := len(operator.Traffic.All())
-
-	cluster := harness.NewCluster(ns, "demo", func(cluster *rayv1.RayCluster) {
-		three := int32(3)
-		cluster.Spec.WorkerGroupSpecs[0].Replicas = &three
-	})
-	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
-	c.BecomesReady(t, cluster)
-	operator.Settle(t)
-
 	sent := map[string]int{}
-	for _, request := range operator.Traffic.All()[before:] {
-		sent[request.Verb+" "+request.Resource]++
+	for i := 0; i < 5 && len(sent) == 0; i++ {
+		sent = startOne(t, c, operator, fmt.Sprintf("demo-%d", i), ns)
 	}
 	want := map[string]int{}
 	for _, cost := range budget() {
@@ -59,4 +57,30 @@ func TestBudgetOfACluster(t *testing.T) {
 		t.Logf("%d × %s %s: %s", cost.times, cost.verb, cost.resource, cost.why)
 	}
 	g.Expect(sent).To(Equal(want))
+}
+
+// startOne brings one cluster up and returns what was sent for it. It returns nothing when this machine is so busy that
+// the Pods did not become ready together: then the operator rightly tells of the first ones before the last ones.
+func startOne(t *testing.T, c harness.Cluster, operator *harness.Operator, name, ns string) map[string]int {
+	t.Helper()
+	before, began := len(operator.Traffic.All()), time.Now()
+	cluster := harness.NewCluster(ns, name, func(cluster *rayv1.RayCluster) {
+		cluster.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](3)
+	})
+	g := NewWithT(t)
+	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
+	g.Eventually(func() []corev1.Pod { return c.Pods(t, ns, client.MatchingLabels{rayv1.LabelCluster: name}) }).Should(HaveLen(4))
+	c.Kubelet(t, ns)
+	took := time.Since(began)
+	c.BecomesReady(t, cluster)
+	operator.Settle(t)
+	if took > together {
+		t.Logf("cluster %s does not count: its Pods took %s", name, took)
+		return nil
+	}
+	sent := map[string]int{}
+	for _, request := range operator.Traffic.All()[before:] {
+		sent[request.Verb+" "+request.Resource]++
+	}
+	return sent
 }

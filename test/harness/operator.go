@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
@@ -23,6 +24,7 @@ type Operator struct {
 
 	stop  context.CancelFunc
 	ended chan struct{}
+	log   *testLog
 }
 
 // Option changes how an operator is started.
@@ -67,7 +69,7 @@ func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operato
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	o := &Operator{Traffic: &Traffic{}, Metrics: prometheus.NewRegistry(), stop: stop, ended: make(chan struct{})}
+	o := &Operator{Traffic: &Traffic{}, Metrics: prometheus.NewRegistry(), stop: stop, ended: make(chan struct{}), log: &testLog{TB: t}}
 	connection := rest.CopyConfig(c.REST)
 	// Traffic is nearest to the wire, so that it sees what the API server did and not what the operator gets to know.
 	connection.Wrap(o.Traffic.record)
@@ -78,7 +80,7 @@ func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operato
 		defer close(o.ended)
 		err := operator.Run(ctx, cfg, operator.Options{
 			REST: connection, Identity: s.identity, Namespace: namespace, Version: "test",
-			HTTP: c.Rays.Client(), Registerer: o.Metrics, Log: testr.NewWithInterface(t, testr.Options{Verbosity: 1}),
+			HTTP: c.Rays.Client(), Registerer: o.Metrics, Log: testr.NewWithInterface(o.log, testr.Options{Verbosity: 1}),
 		})
 		if err != nil {
 			t.Errorf("operator %s: %v", s.identity, err)
@@ -92,6 +94,31 @@ func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operato
 func (o *Operator) Stop() {
 	o.stop()
 	<-o.ended
+	o.log.end()
+}
+
+// testLog writes to the log of a test until the operator has ended: controller-runtime leaves a goroutine behind that
+// has a last word, and a test that is over takes none.
+type testLog struct {
+	testing.TB
+	mu    sync.Mutex
+	ended bool
+}
+
+// Log writes one line.
+func (l *testLog) Log(args ...any) {
+	l.TB.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.TB.Log(args...)
+	}
+}
+
+func (l *testLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
 }
 
 // Ended is closed when the operator has ended.

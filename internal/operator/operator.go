@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -153,11 +154,12 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 			&corev1.Event{}: {Field: fields.SelectorFromSet(fields.Set{"involvedObject.kind": "Pod", "reason": diagnose.ReasonFailedMount})},
 			&batchv1.Job{}:  {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
 			// Nobody else's Secrets are kept in memory.
-			&corev1.Secret{}:         labelled,
-			&rbacv1.Role{}:           labelled,
-			&rbacv1.RoleBinding{}:    labelled,
-			&networkingv1.Ingress{}:  labelled,
-			&corev1.ServiceAccount{}: {Transform: justIdentity},
+			&corev1.Secret{}:             labelled,
+			&rbacv1.Role{}:               labelled,
+			&rbacv1.RoleBinding{}:        labelled,
+			&appsv1.ControllerRevision{}: labelled,
+			&networkingv1.Ingress{}:      labelled,
+			&corev1.ServiceAccount{}:     {Transform: justIdentity},
 		},
 	}
 	if len(cfg.WatchNamespaces) > 0 {

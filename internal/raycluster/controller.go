@@ -2,6 +2,7 @@
 package raycluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,26 +101,23 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if _, ok := r.Gate.Current(); !ok {
-		// A standby does nothing; everything is queued again when its term begins.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.standBy(ctx, request.NamespacedName)
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
+	if err == nil && (snapshot.Cluster == nil || snapshot.Cluster.DeletionTimestamp != nil) {
+		r.forget(request.NamespacedName, snapshot.Cluster)
+	}
 	if err != nil || snapshot.Cluster == nil {
 		return reconcile.Result{}, err
 	}
 	uid := snapshot.Cluster.UID
-	if snapshot.Cluster.DeletionTimestamp != nil {
-		r.Holds.Forget(uid)
-		r.Streaks.Forget(uid)
-		r.Specs.Forget(uid)
-	}
 	if !r.Executor.Made.AllSeen(uid, snapshot.uids()) {
 		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
 	now := r.Clock.Now()
 	snapshot.Holds = r.Holds.Of(uid)
-	snapshot.LastValid = r.Specs.Note(snapshot.Cluster)
-	snapshot.Streaks = r.Streaks.Note(uid, snapshot.Pods, now)
+	snapshot.LastValid = cmp.Or(r.Specs.Note(snapshot.Cluster), snapshot.storedSpec())
+	snapshot.Streaks = r.Streaks.Note(snapshot.Cluster, snapshot.Pods, now)
 	plan := Plan(snapshot, r.Settings, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
 	switch {
@@ -132,4 +130,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	retry := r.Holds.Record(uid, plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry)}, nil
+}
+
+// standBy does nothing but remember: everything is queued again when a term begins.
+func (r *Reconciler) standBy(ctx context.Context, name types.NamespacedName) error {
+	cluster := &rayv1.RayCluster{}
+	err := r.Reader.Get(ctx, name, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.forget(name, nil)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read RayCluster %s: %w", name, err)
+	}
+	r.Specs.Note(cluster)
+	return nil
+}
+
+// forget drops what is remembered about a cluster that is gone, or going.
+func (r *Reconciler) forget(name types.NamespacedName, cluster *rayv1.RayCluster) {
+	r.Streaks.Forget(name)
+	r.Specs.Forget(name)
+	if cluster != nil {
+		r.Holds.Forget(cluster.UID)
+	}
 }

@@ -31,6 +31,7 @@ func operatorRights() []string {
 		"ray.io/rayjobs/finalizers: update",
 		"ray.io/rayjobs/status: patch",
 		"ray.io/rayjobs: delete get list patch watch",
+		"apps/controllerrevisions: create delete get list watch",
 		"rbac.authorization.k8s.io/rolebindings: create delete get list patch watch",
 		"rbac.authorization.k8s.io/roles: create delete get list patch watch",
 		"route.openshift.io/routes: create delete get list patch watch",

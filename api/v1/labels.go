@@ -111,7 +111,7 @@ const (
 	AnnotationApplied = "heliostat.io/applied"
 	// AnnotationToken holds, on Pods that use the token which the operator made, a short hash of that token. Heliostat
 	// adds it.
-	AnnotationToken = "heliostat.io/auth-token"
+	AnnotationToken = "heliostat.io/auth-token" //nolint:gosec // the name of an annotation, not a token
 	// AnnotationCronJobScheduledTimestamp holds the tick for which a RayCronJob created a RayJob: RFC 3339, UTC.
 	AnnotationCronJobScheduledTimestamp = "ray.io/cronjob-scheduled-timestamp"
 	// AnnotationIngressClass names the ingress class of a RayCluster's Ingress.

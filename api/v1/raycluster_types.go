@@ -25,6 +25,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 53",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayCluster must have at most 53 characters",messageExpression="'metadata.name %s has %d characters; a RayCluster may have at most 53, because names of its Services and Pods are made from it'.format([self.metadata.name, size(self.metadata.name)])"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayCluster must consist of lower-case letters, digits and '-', start with a letter and not end with '-'",messageExpression="'metadata.name ' + self.metadata.name + ' must consist of lower-case letters, digits and -, start with a letter and not end with -, because it becomes the name of a Service'"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec)",optionalOldSelf=true,message="spec must be given"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue') == (oldSelf.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue')",optionalOldSelf=true,fieldPath=".spec",message="spec.managedBy cannot hand an existing RayCluster over to another controller: its Pods would be nobody's"
 type RayCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

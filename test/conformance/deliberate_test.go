@@ -53,13 +53,17 @@ func additions() []deliberateDifference {
 func nameRules() []deliberateDifference {
 	const reason = "a name that is too long or that cannot be the name of a Service, and an object without a spec, are refused by the operator " +
 		"of the reference in every pass; here they are refused when the object is created"
+	// The last rule looks at changes: whoever gives a RayCluster away leaves its Pods to nobody, which the reference allows
+	// as long as the field was absent before or is removed.
+	const handOver = "!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue') == " +
+		"(oldSelf.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue')"
 	rules := func(limit int) string {
 		return fmt.Sprintf("oldSelf.hasValue() || size(self.metadata.name) <= %d\n"+
 			"oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')\n"+
 			"oldSelf.hasValue() || has(self.spec)", limit)
 	}
 	return []deliberateDifference{
-		{version: "v1", path: "=RayCluster", attribute: "xValidations", ours: rules(53), reason: reason},
+		{version: "v1", path: "=RayCluster", attribute: "xValidations", ours: rules(53) + "\n" + handOver, reason: reason},
 		{version: "v1", path: "=RayJob", attribute: "xValidations", ours: rules(47), reason: reason},
 		{version: "v1", path: "=RayService", attribute: "xValidations", ours: rules(47), reason: reason},
 		{version: "v1", path: "=RayCronJob", attribute: "xValidations", ours: rules(36), reason: reason},

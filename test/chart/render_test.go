@@ -25,6 +25,7 @@ import (
 
 const (
 	chartPath        = "../../charts/heliostat"
+	clusterChartPath = "../../charts/ray-cluster"
 	releaseName      = "ray"
 	releaseNamespace = "ray-system"
 )
@@ -47,6 +48,11 @@ func render(t *testing.T, values string) rendered {
 
 func tryRender(t *testing.T, values string) (rendered, error) {
 	t.Helper()
+	return tryRenderChart(t, chartPath, releaseName, values)
+}
+
+func tryRenderChart(t *testing.T, chartPath, release, values string) (rendered, error) {
+	t.Helper()
 	chart, err := loader.Load(chartPath)
 	if err != nil {
 		t.Fatalf("loading the chart: %v", err)
@@ -56,7 +62,7 @@ func tryRender(t *testing.T, values string) (rendered, error) {
 		t.Fatalf("parsing the values: %v", err)
 	}
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
-		Name: releaseName, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
+		Name: release, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
 	}, nil)
 	if err != nil {
 		return rendered{}, err

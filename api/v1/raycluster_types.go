@@ -188,6 +188,7 @@ type WorkerGroupSpec struct {
 	// +optional
 	// +kubebuilder:default:=1
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
 	NumOfHosts int32 `json:"numOfHosts,omitempty"`
 	// template is the Pod template of the group. Its first container runs Ray.
 	// +kubebuilder:validation:XValidation:rule="has(self.spec) && size(self.spec.containers) > 0",message="spec.containers of the template must hold at least one container: the first one runs Ray"

@@ -10,7 +10,7 @@ import (
 func TestClustersOfTheChartAreAcceptedAndBuilt(t *testing.T) {
 	for _, name := range []string{"default", "full"} {
 		t.Run(name, func(t *testing.T) {
-			clusters := clustersIn(t, filepath.Join("..", "..", "test", "chart", "testdata", "raycluster-"+name+".yaml"))
+			clusters := clustersIn(t, filepath.Join("..", "..", "test", "chart", "testdata", "ray-cluster", name+".yaml"))
 			if len(clusters) != 1 {
 				t.Fatalf("%d clusters, want 1", len(clusters))
 			}

@@ -71,7 +71,7 @@ func TestClustersByValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var values string
 			if file != "default" {
-				text, err := os.ReadFile(filepath.Join("testdata", "raycluster-"+file+"-values.yaml"))
+				text, err := os.ReadFile(filepath.Join("testdata", "ray-cluster", file+"-values.yaml"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,7 +81,7 @@ func TestClustersByValues(t *testing.T) {
 			if err != nil || len(got.objects) != 1 {
 				t.Fatalf("objects %v, error %v", got.names(), err)
 			}
-			path := filepath.Join("testdata", "raycluster-"+file+".yaml")
+			path := filepath.Join("testdata", "ray-cluster", file+".yaml")
 			if *update {
 				text, err := yaml.Marshal(got.objects[0].Object)
 				if err != nil {

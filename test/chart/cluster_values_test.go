@@ -46,7 +46,7 @@ func TestWrongValuesOfClustersAreRefused(t *testing.T) {
 // TestValuesWithoutEffectAreNamed: values files for KubeRay's chart are taken whatever stands in them, and a misspelt value
 // does not go unnoticed.
 func TestValuesWithoutEffectAreNamed(t *testing.T) {
-	full, err := os.ReadFile(filepath.Join("testdata", "raycluster-full-values.yaml"))
+	full, err := os.ReadFile(filepath.Join("testdata", "ray-cluster", "full-values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestValuesWithoutEffectAreNamed(t *testing.T) {
 	}
 }
 
-// TestTheFullClusterHasEveryValue holds that testdata/raycluster-full-values.yaml leaves nothing out that the schema knows.
+// TestTheFullClusterHasEveryValue holds that testdata/ray-cluster/full-values.yaml leaves nothing out that the schema knows.
 func TestTheFullClusterHasEveryValue(t *testing.T) {
 	type object struct {
 		Properties map[string]any `json:"properties"`
@@ -101,7 +101,7 @@ func TestTheFullClusterHasEveryValue(t *testing.T) {
 		Head   map[string]any `json:"head"`
 		Worker map[string]any `json:"worker"`
 	}
-	readYAML(t, filepath.Join("testdata", "raycluster-full-values.yaml"), &full)
+	readYAML(t, filepath.Join("testdata", "ray-cluster", "full-values.yaml"), &full)
 	for name, set := range map[string]struct {
 		values map[string]any
 		known  []object

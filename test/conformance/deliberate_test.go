@@ -102,6 +102,10 @@ func clusterRules() []deliberateDifference {
 			version: "v1", path: group + ".numOfHosts", attribute: "minimum", ours: "1",
 			reason: "0 deletes all workers, and a negative number makes the operator of the reference fail in every pass",
 		},
+		{
+			version: "v1", path: group + ".numOfHosts", attribute: "maximum", ours: "4096",
+			reason: "more hosts than any accelerator has: the operator of the reference would build as many Pods in memory",
+		},
 		{version: "v1", path: group + ".minReplicas", attribute: "minimum", ours: "0", reason: negative},
 		{version: "v1", path: group + ".maxReplicas", attribute: "minimum", ours: "0", reason: negative},
 		{

@@ -278,9 +278,13 @@ func (k *Keeper) drain() {
 
 // renewed moves the deadline: a renewal counts from the moment its request was sent, never from its answer. When the
 // deadline had passed meanwhile, writes were refused although nobody else took the lease; what was refused is then
-// planned again as at the start of a term.
-func (k *Keeper) renewed(sent time.Time, transitions int) {
+// planned again as at the start of a term. A Lease that had to be made anew during a term ends it: someone has deleted it,
+// and nobody knows who held another one meanwhile.
+func (k *Keeper) renewed(sent time.Time, transitions int, made bool) {
 	k.mu.Lock()
+	if k.valid && made {
+		defer k.resign()
+	}
 	lapsed := k.valid && !time.Now().Before(k.term.Deadline)
 	k.handOver = int64(transitions)
 	k.term.Deadline = sent.Add(k.options.RenewDeadline)

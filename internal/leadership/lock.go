@@ -15,7 +15,7 @@ import (
 // release, but decides by what it saw at its last renewal.
 type renewalLock struct {
 	resourcelock.Interface
-	renewed func(sent time.Time, transitions int)
+	renewed func(sent time.Time, transitions int, made bool)
 
 	holder string // of the Lease that was read last
 }
@@ -34,7 +34,7 @@ func (l *renewalLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 // Create makes the Lease and reports it as a renewal.
 func (l *renewalLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, record, l.Interface.Create)
+	return l.write(ctx, record, true, l.Interface.Create)
 }
 
 // Update renews, acquires or releases the Lease; the first two are reported.
@@ -42,12 +42,13 @@ func (l *renewalLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	if record.HolderIdentity == "" && l.holder != l.Identity() {
 		return errNotOurs
 	}
-	return l.write(ctx, record, l.Interface.Update)
+	return l.write(ctx, record, false, l.Interface.Update)
 }
 
 func (l *renewalLock) write(
 	ctx context.Context,
 	record resourcelock.LeaderElectionRecord,
+	made bool,
 	send func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
 	sent := time.Now()
@@ -55,7 +56,7 @@ func (l *renewalLock) write(
 		return err
 	}
 	if record.HolderIdentity == l.Identity() {
-		l.renewed(sent, record.LeaderTransitions)
+		l.renewed(sent, record.LeaderTransitions, made)
 	}
 	return nil
 }

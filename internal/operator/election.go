@@ -24,6 +24,9 @@ import (
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
+// userAgent is added to the user agent of what leadership asks the API server.
+const userAgent = "leader-election"
+
 // election returns the gate of all writes, which is the lease's term, or none if election is switched off; and what is
 // to be called when the API server refuses a write because another replica leads.
 func (w *wiring) election(
@@ -80,7 +83,7 @@ func (w *wiring) election(
 // ownConnection is for leadership alone, so that a renewal never waits for the operator's other requests: not for a limit,
 // and not behind them on a shared connection. Connections are shared by configuration, and a dialer makes it another one.
 func ownConnection(shared *rest.Config) *rest.Config {
-	own := rest.CopyConfig(shared)
+	own := rest.AddUserAgent(rest.CopyConfig(shared), userAgent)
 	own.QPS, own.Burst = -1, 0
 	if own.Dial == nil {
 		own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext

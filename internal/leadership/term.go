@@ -29,11 +29,11 @@ type Term struct {
 type termKey struct{}
 
 // Begin returns a context for one plan: with it, a Gate lets writes out only in the term that is valid now, so that a
-// plan never outlives the term in which its facts were read. It returns false when no term is valid.
+// plan never outlives the term in which its facts were read. It returns false, and ctx as it is, when no term is valid.
 func Begin(ctx context.Context, gate Gate) (context.Context, bool) {
 	term, ok := gate.Current()
 	if !ok {
-		return nil, false
+		return ctx, false
 	}
 	return context.WithValue(ctx, termKey{}, term.serial), true
 }

@@ -22,7 +22,7 @@ func TestTheFenceIsForThisInstallation(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"clusters", "headless", "kinds", "origins"} {
+	for _, name := range []string{"clusters", "headless", "origins", "ray"} {
 		var binding admissionv1.ValidatingAdmissionPolicyBinding
 		r.into(t, "ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-"+name, &binding)
 		if binding.Spec.ParamRef.Name != "ray-system" || binding.Spec.PolicyName != "ray-system-kuberay-operator-fence" {

@@ -40,8 +40,8 @@ func TestObjectsByMode(t *testing.T) {
 		"ValidatingAdmissionPolicy/ray-system-kuberay-operator-holder",
 		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-clusters",
 		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-headless",
-		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-kinds",
 		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-origins",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-ray",
 		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-holder",
 	}
 	fenceRights := []string{"ClusterRole/ray-system-kuberay-operator-fence", "ClusterRoleBinding/ray-system-kuberay-operator-fence"}

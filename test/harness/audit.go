@@ -54,7 +54,7 @@ type Audited struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
 	}
 	// RequestObject is what was sent, of Holders only.
-	RequestObject heliostatv1alpha1.Holder
+	RequestObject  heliostatv1alpha1.Holder
 	ResponseStatus struct {
 		Code    int
 		Message string

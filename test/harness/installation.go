@@ -1,8 +1,10 @@
 package harness
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +63,7 @@ func (c Cluster) Install(t testing.TB) Installation {
 	return i
 }
 
-// Fence makes the admission policies of the chart.
+// Fence makes the admission policies of the chart, in its order.
 func (i Installation) Fence(t testing.TB) {
 	t.Helper()
 	var fence struct {
@@ -82,13 +84,14 @@ func (i Installation) Fence(t testing.TB) {
 		spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Deny}
 		i.create(t, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace + "-" + name}, Spec: spec})
 	}
+	policy("holder", fence.Holder.Policy)
+	binding("holder", "holder", admissionv1.ValidatingAdmissionPolicyBindingSpec{})
 	policy("fence", fence.Fence.Policy)
-	for name, spec := range fence.Fence.Bindings {
+	for _, name := range slices.Sorted(maps.Keys(fence.Fence.Bindings)) {
+		spec := fence.Fence.Bindings[name]
 		spec.ParamRef = &admissionv1.ParamRef{Name: i.Namespace, ParameterNotFoundAction: ptr.To(admissionv1.AllowAction)}
 		binding("fence-"+name, "fence", spec)
 	}
-	policy("holder", fence.Holder.Policy)
-	binding("holder", "holder", admissionv1.ValidatingAdmissionPolicyBindingSpec{})
 }
 
 func (i Installation) create(t testing.TB, object client.Object) {

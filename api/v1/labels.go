@@ -86,6 +86,9 @@ const (
 	AnnotationGCSFTDeletionTimeout = "ray.io/gcs-ft-deletion-timeout"
 	// AnnotationOverwriteContainerCommand, if "true" in any case, makes the operator leave the container's command alone.
 	AnnotationOverwriteContainerCommand = "ray.io/overwrite-container-cmd"
+	// AnnotationCommandMustSucceed on a RayCluster, if "true" in any case, ends a Ray container when the command that its
+	// template gives it fails. Otherwise Ray starts nevertheless. Heliostat adds it.
+	AnnotationCommandMustSucceed = "heliostat.io/command-must-succeed"
 	// AnnotationEnableServeService, if "true", makes a Service that leads to Serve for a plain RayCluster.
 	AnnotationEnableServeService = "ray.io/enable-serve-service"
 	// AnnotationInitializingTimeout is how long a RayService may take to become ready: a Go duration or seconds.
@@ -111,7 +114,7 @@ const (
 	AnnotationApplied = "heliostat.io/applied"
 	// AnnotationToken holds, on Pods that use the token which the operator made, a short hash of that token. Heliostat
 	// adds it.
-	AnnotationToken = "heliostat.io/auth-token"
+	AnnotationToken = "heliostat.io/auth-token" //nolint:gosec // the name of an annotation, not a token
 	// AnnotationCronJobScheduledTimestamp holds the tick for which a RayCronJob created a RayJob: RFC 3339, UTC.
 	AnnotationCronJobScheduledTimestamp = "ray.io/cronjob-scheduled-timestamp"
 	// AnnotationIngressClass names the ingress class of a RayCluster's Ingress.

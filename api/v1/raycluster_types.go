@@ -25,6 +25,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 53",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayCluster must have at most 53 characters",messageExpression="'metadata.name %s has %d characters; a RayCluster may have at most 53, because names of its Services and Pods are made from it'.format([self.metadata.name, size(self.metadata.name)])"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayCluster must consist of lower-case letters, digits and '-', start with a letter and not end with '-'",messageExpression="'metadata.name ' + self.metadata.name + ' must consist of lower-case letters, digits and -, start with a letter and not end with -, because it becomes the name of a Service'"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec)",optionalOldSelf=true,message="spec must be given"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue') == (oldSelf.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue')",optionalOldSelf=true,fieldPath=".spec",message="spec.managedBy cannot hand an existing RayCluster over to another controller: its Pods would be nobody's"
 type RayCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -187,6 +188,7 @@ type WorkerGroupSpec struct {
 	// +optional
 	// +kubebuilder:default:=1
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
 	NumOfHosts int32 `json:"numOfHosts,omitempty"`
 	// template is the Pod template of the group. Its first container runs Ray.
 	// +kubebuilder:validation:XValidation:rule="has(self.spec) && size(self.spec.containers) > 0",message="spec.containers of the template must hold at least one container: the first one runs Ray"

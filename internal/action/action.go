@@ -28,6 +28,8 @@ type Plan struct {
 	// Events speak of no write of this plan, for example of a spec that cannot be acted upon. They are sent after
 	// the status is written.
 	Events []Event
+	// Known are the keys of writes that failed before and whose failure was told then; it is not told again.
+	Known map[string]bool
 	// LookAgain asks for another pass after this time even if nothing changes. Zero asks for none.
 	LookAgain time.Duration
 }

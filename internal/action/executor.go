@@ -60,7 +60,7 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 			continue
 		}
 		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
-		if !errors.Is(errs[i], leadership.ErrNoTerm) {
+		if !errors.Is(errs[i], leadership.ErrNoTerm) && !plan.Known[a.Key()] {
 			told.add(a.failure(), name, errs[i])
 		}
 	}

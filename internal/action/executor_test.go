@@ -215,6 +215,10 @@ func TestARefusalGivesUpTheRestOfItsGroup(t *testing.T) {
 	if tried != 1 || len(drain(recorder)) != 1 {
 		t.Errorf("one refusal is enough: %d tries", tried)
 	}
+	plan.Known = map[string]bool{"a": true}
+	if _, err := e.Run(context.Background(), owned("owner", ""), plan); err != nil || len(drain(recorder)) != 0 {
+		t.Errorf("a refusal that is known is not told again (%v)", err)
+	}
 }
 
 // closed is the gate of a replica that holds no term.

@@ -3,6 +3,7 @@ package action
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 		if failure := f.Action.failure(); failure != nil {
 			reason = failure.Reason
 		}
-		held[key] = Hold{Reason: reason, Message: f.Err.Error(), Collision: errors.Is(f.Err, ErrCollision), Count: count, Until: now.Add(wait)}
+		held[key] = Hold{Reason: reason, Message: messageOf(f), Collision: errors.Is(f.Err, ErrCollision), Count: count, Until: now.Add(wait)}
 		next = Soonest(next, wait)
 	}
 	if len(held) == 0 {
@@ -119,4 +120,19 @@ func (h *Holds) Forget(owner types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.byOwner, owner)
+}
+
+// messageOf is the text of a failure. The name of a Pod is shortened to what all lives of its slot have in common, so that
+// the text of the next try is the same.
+func messageOf(f Failure) string {
+	text := f.Err.Error()
+	create, isCreate := f.Action.(Create)
+	if !isCreate {
+		return text
+	}
+	name := create.Object.GetName()
+	if cut := strings.LastIndexByte(name, '-'); cut > 0 {
+		text = strings.ReplaceAll(text, name, name[:cut]+"-...")
+	}
+	return text
 }

@@ -59,3 +59,19 @@ func TestLosingTheTermIsNoFailureOfTheWrite(t *testing.T) {
 		t.Errorf("the next leader must not wait: %s, %+v", wait, holds.Of("uid"))
 	}
 }
+
+// The conditions carry the text of a hold, and are written when it changes.
+func TestTheTextOfAHoldStaysTheSameWhileTheTroubleDoes(t *testing.T) {
+	texts := map[string]bool{}
+	for _, name := range []string{"demo-a-worker-bcdfg", "demo-a-worker-zzzzz"} {
+		pod := &corev1.Pod{}
+		pod.Name = name
+		refused := Create{Object: pod, Group: "a"}
+		holds := NewHolds()
+		holds.Record("uid", Plan{}, Result{Failures: []Failure{{Action: refused, Err: fmt.Errorf("pods %q is forbidden: exceeded quota", name)}}}, time.Now())
+		texts[holds.Of("uid")["a"].Message] = true
+	}
+	if !texts[`pods "demo-a-worker-..." is forbidden: exceeded quota`] || len(texts) != 1 {
+		t.Errorf("two tries leave the texts %v", texts)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,7 +39,26 @@ func (e *Executor) makeToken(ctx context.Context, a MakeToken) error {
 	}
 	secret := a.Secret.DeepCopy()
 	secret.Data = map[string][]byte{a.Entry: []byte(base64.StdEncoding.EncodeToString(token))}
-	return e.create(ctx, Create{Object: secret})
+	err := e.Client.Create(ctx, secret)
+	if !apierrors.IsAlreadyExists(err) && !outcomeUnknown(err) {
+		if err == nil {
+			e.Made.add(secret)
+		}
+		return err
+	}
+	found := &corev1.Secret{}
+	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
+		return fmt.Errorf("look at the Secret that may be there already: %w", err)
+	}
+	if !sameOwner(found, secret) {
+		return ErrCollision
+	}
+	for key, value := range secret.Labels {
+		if found.Labels[key] != value {
+			return fmt.Errorf("the Secret is there, but without the label %s=%s by which the operator finds it: put it back", key, value)
+		}
+	}
+	return nil
 }
 
 // objectKey is the key of an action that concerns one object and nothing else.

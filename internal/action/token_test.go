@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ func secretOf(owner types.UID) *corev1.Secret {
 
 func TestMakeToken(t *testing.T) {
 	make := MakeToken{Secret: secretOf("u1"), Entry: "auth_token"}
+	make.Secret.Labels = map[string]string{"ray.io/cluster": "demo"}
 	run := func(existing ...client.Object) (string, error) {
 		e, _ := executor(existing, interceptor.Funcs{})
 		result, err := e.Run(context.Background(), owned("owner", ""), Plan{Actions: []Action{make}})
@@ -37,6 +39,7 @@ func TestMakeToken(t *testing.T) {
 	}
 	with := func(owner types.UID) *corev1.Secret {
 		secret := secretOf(owner)
+		secret.Labels = make.Secret.Labels
 		secret.Data = map[string][]byte{"auth_token": []byte("old")}
 		return secret
 	}
@@ -53,6 +56,11 @@ func TestMakeToken(t *testing.T) {
 	}
 	if kept, err := run(with("u2")); kept != "old" || !errors.Is(err, ErrCollision) {
 		t.Errorf("a token of another owner became %q (%v)", kept, err)
+	}
+	unlabelled := with("u1")
+	unlabelled.Labels = nil
+	if kept, err := run(unlabelled); kept != "old" || err == nil || !strings.Contains(err.Error(), "label") {
+		t.Errorf("a Secret that lost its label, and is not found by it, became %q (%v), want it said", kept, err)
 	}
 	if make.Secret.Data != nil {
 		t.Error("the plan's own object has the token")

@@ -77,19 +77,19 @@ func holds(have, want any) bool {
 	}
 }
 
-// holdsList compares elements that have a name by it, because server-side apply does not keep their order, and all
-// others by their place.
+// holdsList compares elements that have a name by it, because server-side apply neither keeps their order nor removes
+// what others have added, and all others by their place.
 func holdsList(have any, want []any) bool {
 	elements, _ := have.([]any)
-	if len(elements) != len(want) {
-		return false
-	}
 	for i, element := range want {
-		other := elements[i]
-		if name := nameOf(element); name != "" {
+		var other any
+		switch name := nameOf(element); {
+		case name != "":
 			other = named(elements, name)
+		case len(elements) == len(want):
+			other = elements[i]
 		}
-		if !holds(other, element) {
+		if other == nil || !holds(other, element) {
 			return false
 		}
 	}

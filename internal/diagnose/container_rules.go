@@ -113,6 +113,23 @@ func restartsInVain(facts PodFacts) (reason, message string) {
 	return "", ""
 }
 
+// sidecarEndedForGood recognizes a container beside Ray that nobody starts again. When Ray's own container ends in such a
+// Pod, the Pod is replaced.
+func sidecarEndedForGood(facts PodFacts) (reason, message string) {
+	pod := facts.Pod
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyNever || len(pod.Spec.Containers) == 0 {
+		return "", ""
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == pod.Spec.Containers[0].Name || s.State.Terminated == nil {
+			continue
+		}
+		text := endText(s.State.Terminated) + "; with restartPolicy Never nothing starts it again before the Pod is replaced"
+		return endReason(s.State.Terminated), container{status: s}.says(text)
+	}
+	return "", ""
+}
+
 func containerEnded(facts PodFacts) (reason, message string) {
 	for _, c := range containersOf(facts.Pod) {
 		if end := c.lastEnd(facts.Now); end != nil {

@@ -65,6 +65,7 @@ func podRules() []rule {
 		{living, Blocking, imageTrouble},
 		{living, Blocking, containerTrouble},
 		{living, Blocking, restartsInVain},
+		{living, Blocking, sidecarEndedForGood},
 		{living, Blocking, unschedulableForLong},
 		{terminating, Passing, stuckTerminating},
 		{living, Passing, nodeLost},

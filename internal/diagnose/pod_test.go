@@ -58,6 +58,10 @@ func TestPod(t *testing.T) {
 		s.RestartCount = times
 		return s
 	}
+	neverRestarted := func(pod *corev1.Pod) {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		pod.Spec.Containers = []corev1.Container{{Name: "ray"}, {Name: "autoscaler"}}
+	}
 	for name, tc := range map[string]struct {
 		pod   []func(*corev1.Pod)
 		mount string
@@ -124,6 +128,16 @@ func TestPod(t *testing.T) {
 		"a crash loop, just ended": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(terminated(1, "Error", "boom")), 3))},
 			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+		},
+		"a sidecar that nothing starts again": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour)), corev1.ContainerStatus{
+				Name: "autoscaler", State: terminated(137, "OOMKilled", "")}), neverRestarted},
+			want: Finding{Blocking, "OOMKilled", "Pod p",
+				"container autoscaler: exit code 137; with restartPolicy Never nothing starts it again before the Pod is replaced", 0},
+		},
+		"a Ray container that has ended: the Pod is replaced": {
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(1, "Error", "boom"))), neverRestarted},
+			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 1: boom", 0},
 		},
 		"a container that restarted long ago": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(time.Hour), terminated(1, "Error", "boom")), 3))},

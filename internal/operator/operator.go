@@ -236,7 +236,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	clusters := &raycluster.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
 		Settings: settings, Clock: w.clock, Bell: w.clusters,
-		Concurrency: w.cfg.ReconcileConcurrency,
+		Resync: w.cfg.Environment.RayClusterResync, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: poller,

@@ -63,24 +63,35 @@ func takesBoolean(key string) bool {
 	return key == "log-color" || key == "include-dashboard" || key == "include-log-monitor"
 }
 
-// SetCommand makes the container run the start command, unless the user runs Ray by other means.
-//
-// With overwrite the container is left as it is. So it is when one word of its command or arguments holds the text
-// "ray start". Other words of the user are run before Ray as a line of shell, whereby they lose the quoting that
-// the list form gave them. Ray starts even when they fail: && binds only the limit command. Both are as on KubeRay,
-// whose users have written their manifests for it and whose clients compare this text.
-func SetCommand(container *corev1.Container, start string, shell Shell, overwrite bool) {
-	if overwrite {
-		return
-	}
-	own := slices.Concat(container.Command, container.Args)
+// OwnCommand says what becomes of the command that the user gave to the Ray container.
+type OwnCommand int
+
+const (
+	// RunsFirst has it run before Ray, which starts even when it fails: && binds only the limit command. That is as on
+	// KubeRay, whose users have written their manifests for it and whose clients compare this text.
+	RunsFirst OwnCommand = iota
+	// MustSucceed has it run before Ray, and ends the container when it fails.
+	MustSucceed
+	// IsAll leaves the container as it is.
+	IsAll
+)
+
+// SetCommand makes the container run the start command, unless the user runs Ray by other means: by IsAll, or because
+// one word of the container's command or arguments holds the text "ray start". Other words of the user are run before Ray
+// as a line of shell, whereby they lose the quoting that the list form gave them.
+func SetCommand(container *corev1.Container, start string, shell Shell, own OwnCommand) {
+	words := slices.Concat(container.Command, container.Args)
 	runsRay := func(word string) bool { return strings.Contains(word, "ray start") }
-	if slices.ContainsFunc(own, runsRay) {
+	if own == IsAll || slices.ContainsFunc(words, runsRay) {
 		return
 	}
 	line := raiseFileLimit + "; " + start
-	if len(own) > 0 {
-		line = strings.Join(own, " ") + " && " + line
+	switch {
+	case len(words) == 0:
+	case own == MustSucceed:
+		line = strings.Join(words, " ") + " && { " + line + "; }"
+	default:
+		line = strings.Join(words, " ") + " && " + line
 	}
 	container.Command = shell.Command()
 	container.Args = []string{line}

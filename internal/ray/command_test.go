@@ -49,7 +49,7 @@ func TestSetCommand(t *testing.T) {
 	tests := map[string]struct {
 		container corev1.Container
 		shell     Shell
-		overwrite bool
+		own       OwnCommand
 		want      corev1.Container
 	}{
 		"given nothing, Ray runs in a shell": {want: corev1.Container{Command: wrapper, Args: []string{limit + start}}},
@@ -73,13 +73,20 @@ func TestSetCommand(t *testing.T) {
 			container: corev1.Container{Args: []string{"$KUBERAY_GEN_RAY_START_CMD"}},
 			want:      corev1.Container{Command: wrapper, Args: []string{"$KUBERAY_GEN_RAY_START_CMD && " + limit + start}},
 		},
+		"given words that must succeed, Ray starts only then": {
+			container: corev1.Container{Args: []string{"prep"}}, own: MustSucceed,
+			want: corev1.Container{Command: wrapper, Args: []string{"prep && { " + limit + start + "; }"}},
+		},
+		"given nothing that must succeed, Ray runs": {
+			own: MustSucceed, want: corev1.Container{Command: wrapper, Args: []string{limit + start}},
+		},
 		"given overwrite, nothing is touched": {
-			container: corev1.Container{Command: []string{"own"}}, overwrite: true, want: corev1.Container{Command: []string{"own"}},
+			container: corev1.Container{Command: []string{"own"}}, own: IsAll, want: corev1.Container{Command: []string{"own"}},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			SetCommand(&test.container, start, test.shell, test.overwrite)
+			SetCommand(&test.container, start, test.shell, test.own)
 			if diff := cmp.Diff(test.want, test.container); diff != "" {
 				t.Errorf("container (-want +got):\n%s", diff)
 			}
@@ -97,7 +104,7 @@ func TestLineOfAContainerRunsRay(t *testing.T) {
 		Labels:  map[string]string{"zone": "z1"},
 	}
 	var c corev1.Container
-	SetCommand(&c, StartCommand(Worker, node.StartParams(&c)), Shell{}, false)
+	SetCommand(&c, StartCommand(Worker, node.StartParams(&c)), Shell{}, RunsFirst)
 	got := shell.run(c.Args[0])
 	want := [][]string{{
 		"start", "--address=head.ml.svc:6379", "--block", "--dashboard-agent-listen-port=52365", "--labels=zone=z1",

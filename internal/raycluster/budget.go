@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,10 +26,14 @@ func (g *groupPlan) budget() int {
 	groups := max(len(g.cluster.Spec.WorkerGroupSpecs), 1)
 	replicas := max(max(podsPerPass/groups, leastPerPass)/g.hosts, 1)
 	missing := int(GroupReplicas(g.spec)) - len(g.replicas) - g.going
-	if autoscaling(g.cluster) {
-		limit := max(pendingLimit>>min(g.snapshot.Streaks[g.spec.GroupName].Count, 7), g.hosts)
+	if autoscaling(g.cluster) && missing > 0 {
+		streak := g.snapshot.Streaks[g.spec.GroupName]
+		limit := max(pendingLimit>>min(streak.Count, 7), g.hosts)
 		room := (limit - g.pending()) / g.hosts
 		if room < min(missing, replicas) {
+			if streak.Count > 0 {
+				g.again(streak.Last.Add(longLife + time.Second).Sub(g.now))
+			}
 			g.wait("group %s: %d more replicas wait until fewer than %d Pods are pending", g.spec.GroupName, missing-max(room, 0), limit)
 			return max(room, 0)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,8 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// Bell wakes everything when a term begins.
 	Bell *wake.Bell
+	// Resync is how often a RayCluster is looked at without a reason. Zero means never.
+	Resync time.Duration
 	// Concurrency is how many RayClusters are planned at once.
 	Concurrency int
 }
@@ -130,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	retry := r.Holds.Record(uid, plan, result, now)
-	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry)}, nil
+	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry, r.Resync)}, nil
 }
 
 // standBy does nothing but remember: everything is queued again when a term begins.

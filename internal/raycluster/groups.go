@@ -57,14 +57,13 @@ func (p *planner) group(spec *rayv1.WorkerGroupSpec) {
 	g.drop("the token that it was given has been replaced", p.staleToken)
 	g.dropTorn()
 	want := int(GroupReplicas(spec))
-	if len(g.replicas) > want {
-		g.scaleDown(len(g.replicas) - want)
-		return
-	}
-	if len(g.replicas) == want {
+	g.scaleDown(len(g.replicas) - want)
+	if len(g.replicas) >= want {
 		g.dropOneMisshapen()
 	}
-	g.grow(want)
+	if len(g.replicas) <= want {
+		g.grow(want)
+	}
 }
 
 // podsOf are the Pods of a group, terminating ones included.
@@ -162,6 +161,8 @@ func (g *groupPlan) named() func(*corev1.Pod) bool {
 // instead, in grow.
 func (g *groupPlan) dropTorn() {
 	_, refused := g.snapshot.Holds[g.spec.GroupName]
+	// A new leader knows from the status alone that hosts were refused.
+	refused = refused || conditionTrue(g.snapshot.Cluster, rayv1.ConditionReplicaFailure)
 	worked := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
 	g.dropIf(func(r replica) bool {
 		return len(r.missing(g.hosts)) > 0 && !r.misshapen(g.hosts) && (r.torn || !refused && r.any(worked))
@@ -191,7 +192,7 @@ func (g *groupPlan) dropOneMisshapen() {
 // scaleDown removes the replicas that are worth least. With Ray's autoscaler on, only the autoscaler names victims.
 func (g *groupPlan) scaleDown(surplus int) {
 	suspended := ptr.Deref(g.spec.Suspend, false)
-	if autoscaling(g.cluster) && !suspended && !g.settings.RandomPodDelete {
+	if surplus <= 0 || autoscaling(g.cluster) && !suspended && !g.settings.RandomPodDelete {
 		return
 	}
 	why := "the group has more replicas than wanted"
@@ -222,11 +223,16 @@ func (g *groupPlan) grow(want int) {
 		return
 	}
 	budget := g.budget()
+	left := max(podsPerPass, g.hosts)
 	for _, r := range g.replicas {
 		if r.any(beyondRepair) || r.misshapen(g.hosts) {
 			continue
 		}
 		for _, host := range r.missing(g.hosts) {
+			if left--; left < 0 {
+				g.again(nextStep)
+				return
+			}
 			g.create(r.index, host, "the replica lacks this host")
 		}
 	}

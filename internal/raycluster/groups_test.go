@@ -61,6 +61,37 @@ func TestPlanOfReplicas(t *testing.T) {
 			},
 			want: [][]string{{"create a/0.1"}, nil},
 		},
+		"a new leader, who knows of refused hosts from the status alone, completes": {
+			given: func() *world { return ready(hosts(2, 1)) },
+			when: func(w *world) {
+				w.terminate("a/0.1")
+				w.gone()
+				meta.SetStatusCondition(&w.Cluster.Status.Conditions, metav1.Condition{Type: rayv1.ConditionReplicaFailure,
+					Status: metav1.ConditionTrue, Reason: rayv1.ReasonFailedCreateWorkerPod})
+			},
+			want: [][]string{{"create a/0.1"}, nil},
+		},
+		"replicas that others made are rebuilt one at a time, too": {
+			given: func() *world { return ready(hosts(2, 2)) },
+			when: func(w *world) {
+				groupOfDemo(w).NumOfHosts = 3
+				for _, pod := range w.Pods {
+					delete(pod.Annotations, rayv1.AnnotationHosts)
+				}
+			},
+			want: [][]string{{"delete a/1.0", "delete a/1.1"}, {"create a/1.0", "create a/1.1", "create a/1.2"}, nil},
+		},
+		"of two Pods that we made for one place one goes, even if the autoscaler names the victims": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				w.Cluster.Spec.EnableInTreeAutoscaling = ptr.To(true)
+				late := w.pod("a/1").DeepCopy()
+				late.Name, late.UID, late.Status = "demo-a-worker-zzzzz", "late", corev1.PodStatus{Phase: corev1.PodPending}
+				late.Labels[rayv1.LabelIncarnation] = "9"
+				w.Pods = append(w.Pods, late)
+			},
+			want: [][]string{{"delete a/1"}, nil},
+		},
 		"Pods without indices are adopted in full sets, and the rest is recycled": {
 			given: func() *world { return ready(hosts(2, 2)) },
 			when: func(w *world) {
@@ -113,10 +144,10 @@ func TestPlanOfReplicas(t *testing.T) {
 				w.Holds = nil
 			}
 			for i := range got {
-				got[i] = withoutHeadless(got[i])
+				got[i] = ofPods(got[i])
 			}
 			for i := range tc.want {
-				tc.want[i] = withoutHeadless(tc.want[i])
+				tc.want[i] = ofPods(tc.want[i])
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("actions of each pass (-want +got):\n%s", diff)
@@ -125,11 +156,11 @@ func TestPlanOfReplicas(t *testing.T) {
 	}
 }
 
-// withoutHeadless leaves the Services out, which follow numOfHosts by rules of their own.
-func withoutHeadless(did []string) []string {
+// ofPods leaves other objects out, which follow rules of their own.
+func ofPods(did []string) []string {
 	var rest []string
 	for _, what := range did {
-		if !strings.Contains(what, "demo-headless") {
+		if !strings.HasPrefix(what, "apply ") && !strings.Contains(what, "demo-headless") {
 			rest = append(rest, what)
 		}
 	}
@@ -253,6 +284,29 @@ func TestTheLastValidSpecOutlivesTheOperator(t *testing.T) {
 	}
 }
 
+func TestALaterLastValidSpecTakesThePlaceOfAnEarlierOne(t *testing.T) {
+	w := ready()
+	w.LastValid = w.Cluster.Spec.DeepCopy()
+	groupOfDemo(w).MinReplicas = ptr.To[int32](9)
+	w.pass(planNow.Add(time.Minute))
+	later := w.LastValid.DeepCopy()
+	later.RayVersion = "2.60.0"
+	w.LastValid = later
+	w.pass(planNow.Add(2 * time.Minute))
+	w.pass(planNow.Add(3 * time.Minute))
+	if stored := w.storedSpec(); stored == nil || stored.RayVersion != "2.60.0" {
+		t.Errorf("the stored spec is %+v, want the later one", stored)
+	}
+}
+
+func TestDeletedPodsAreNoStreak(t *testing.T) {
+	pod := endedPod("x", planNow.Add(-time.Minute))
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(planNow))
+	if got := NewStreaks().Note(&rayv1.RayCluster{}, []*corev1.Pod{pod}, planNow); len(got) > 0 {
+		t.Errorf("a Pod that somebody deleted begins the streak %v", got)
+	}
+}
+
 func TestStreaks(t *testing.T) {
 	at := func(seconds int) time.Time { return planNow.Add(time.Duration(seconds) * time.Second) }
 	for name, tc := range map[string]struct {
@@ -329,6 +383,10 @@ func TestBudget(t *testing.T) {
 		}
 		w.Streaks = map[string]Streak{"a": {Count: 2, Last: planNow}}
 		w.makeReady(w.Pods...)
+		plan := Plan(w.Snapshot, w.settings, planNow.Add(3*time.Second))
+		if want := longLife - 2*time.Second; len(w.Pods) > 0 && plan.LookAgain != nextStep && plan.LookAgain > want {
+			t.Errorf("look again in %s, want at most %s, when the streak is over", plan.LookAgain, want)
+		}
 		got = []int{count(w, 3*time.Second), count(w, 4*time.Second)}
 		if diff := cmp.Diff([]int{pendingLimit / 4, 0}, got); diff != "" {
 			t.Errorf("made after two early ends (-want +got):\n%s", diff)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,7 +89,13 @@ func (s Snapshot) storedSpec() *rayv1.RayClusterSpec {
 
 // keepLastValid stores the spec that the plan acts upon when it is not the present one.
 func (p *planner) keepLastValid() {
-	if len(p.invalid) == 0 || p.snapshot.storedSpec() != nil {
+	if len(p.invalid) == 0 {
+		return
+	}
+	if stored := p.snapshot.standing(kindRevision, lastValidName(p.cluster)); stored != nil && metav1.IsControlledBy(stored, p.cluster) {
+		if !equality.Semantic.DeepEqual(p.snapshot.storedSpec(), p.snapshot.LastValid) && stored.GetDeletionTimestamp() == nil {
+			p.do(deleteObject(stored, "it is not the last valid spec any more"))
+		}
 		return
 	}
 	revision, err := lastValidRevision(p.snapshot.Cluster, p.snapshot.LastValid)
@@ -96,7 +103,11 @@ func (p *planner) keepLastValid() {
 		p.notes = append(p.notes, err.Error())
 		return
 	}
-	p.do(action.Create{Object: revision, Group: objectKey(kindRevision, revision.Name), Why: "the present spec makes no sense"})
+	create := action.Create{Object: revision, Group: objectKey(kindRevision, revision.Name), Why: "the present spec makes no sense",
+		Failed: action.Warning("FailedToCreateControllerRevision", "Create", "cannot keep the last valid spec")}
+	if !p.held(create.Key()) {
+		p.do(create)
+	}
 }
 
 // chooseSpec makes the plan act upon the last spec that made sense when the present one does not. What the user or Ray's

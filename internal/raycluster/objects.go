@@ -116,10 +116,20 @@ func (p *planner) prune(wanted []action.Object) {
 		keys[objectKey(kindOf(object), object.GetName())] = true
 	}
 	for _, object := range p.snapshot.Owned {
-		if !keys[objectKey(kindOf(object), object.GetName())] && object.GetDeletionTimestamp() == nil && !p.inUse(object) {
+		if !keys[objectKey(kindOf(object), object.GetName())] && object.GetDeletionTimestamp() == nil && p.madeByOperator(object) && !p.inUse(object) {
 			p.do(deleteObject(object, "the cluster does not want it any more"))
 		}
 	}
+}
+
+// madeByOperator tells an object of this operator, or of KubeRay, from one that another controller made for the cluster and
+// gave to it.
+func (p *planner) madeByOperator(object action.Object) bool {
+	if _, applied := object.GetAnnotations()[rayv1.AnnotationApplied]; applied || object.GetLabels()[rayv1.LabelCreatedBy] == rayv1.CreatedByOperator {
+		return true
+	}
+	kind, known := ownedKinds(p.settings.Routes)[kindOf(object)]
+	return known && slices.Contains(kind.names(p.cluster), object.GetName())
 }
 
 func deleteObject(object action.Object, why string) action.Delete {

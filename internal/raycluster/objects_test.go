@@ -100,6 +100,12 @@ func TestObjectsAreKeptAsWanted(t *testing.T) {
 			w.owned(kindService, "demo-head-svc").(*corev1.Service).Spec.ClusterIP = "10.0.0.7"
 			w.Cluster.Spec.HeadGroupSpec.ServiceType = ""
 		}, want: []string{"delete demo-head-svc"}},
+		"what another controller made for the cluster, and gave to it, is left alone": {given: settled(), when: func(w *world) {
+			w.own(withKind(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "oauth", OwnerReferences: ownerReferences(w.Cluster)}}, kindService))
+		}},
+		"what KubeRay made and nobody wants goes": {given: settled(), when: func(w *world) {
+			w.own(withKind(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "demo-serve-svc", OwnerReferences: ownerReferences(w.Cluster)}}, kindService))
+		}, want: []string{"delete demo-serve-svc"}},
 		"an object that goes is waited for": {given: settled(), when: func(w *world) {
 			w.owned(kindService, "demo-head-svc").SetDeletionTimestamp(&metav1.Time{Time: planNow})
 		}},

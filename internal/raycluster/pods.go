@@ -231,8 +231,18 @@ func (b *build) addSharedMemory() {
 
 func (b *build) setCommand() {
 	b.start = ray.StartCommand(b.node.Role, b.params)
-	overwrite := strings.EqualFold(b.pod.Annotations[rayv1.AnnotationOverwriteContainerCommand], "true")
-	ray.SetCommand(b.container(), b.start, b.shell(), overwrite)
+	ray.SetCommand(b.container(), b.start, b.shell(), b.ownCommand())
+}
+
+func (b *build) ownCommand() ray.OwnCommand {
+	switch {
+	case strings.EqualFold(b.pod.Annotations[rayv1.AnnotationOverwriteContainerCommand], "true"):
+		return ray.IsAll
+	case strings.EqualFold(b.cluster.Annotations[rayv1.AnnotationCommandMustSucceed], "true"):
+		return ray.MustSucceed
+	default:
+		return ray.RunsFirst
+	}
 }
 
 func (b *build) setEnvironment() {

@@ -24,7 +24,8 @@ func (p *planner) progress(troubles []trouble) []metav1.Condition {
 	stalled := metav1.Condition{Type: rayv1.ConditionStalled, Status: metav1.ConditionFalse, Reason: ready.Reason}
 	switch reason, message := p.obstacle(troubles); {
 	case reason != "":
-		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, reason, message
+		stalled.Status, stalled.Reason = metav1.ConditionTrue, reason
+		stalled.Message = strings.TrimSuffix(message+"; "+p.waitsText(), "; ")
 		reconciling.Reason = rayv1.ReasonStalled
 	case ready.Reason == rayv1.ReasonPodsNotReady, ready.Reason == rayv1.ReasonSuspending:
 		reconciling.Status, reconciling.Message = metav1.ConditionTrue, p.waitsText()

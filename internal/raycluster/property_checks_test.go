@@ -1,6 +1,8 @@
 package raycluster
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,20 +54,25 @@ func (h *history) checkSurplus(t *rapid.T, name string, gone map[*corev1.Pod]boo
 	if ptr.Deref(acted.EnableInTreeAutoscaling, false) {
 		t.Fatalf("%d Pods of group %s go as surplus although the autoscaler names the victims", len(gone), name)
 	}
-	stay := map[string]bool{}
-	for _, pod := range h.Pods {
-		if groupOf(pod) != name || pod.DeletionTimestamp != nil || gone[pod] {
-			continue
-		}
-		unit := pod.Labels[rayv1.LabelWorkerGroupReplicaIndex]
-		if group.NumOfHosts == 1 {
-			unit = pod.Name
-		}
-		stay[unit] = true
+	stay := slices.DeleteFunc(slices.Clone(h.Pods), func(pod *corev1.Pod) bool {
+		return groupOf(pod) != name || pod.DeletionTimestamp != nil || gone[pod]
+	})
+	if have, want := units(stay, group), int(GroupReplicas(group)); have < want {
+		t.Fatalf("%d Pods of group %s go as surplus and %d replicas stay, want %d to stay", len(gone), name, have, want)
 	}
-	if want := int(GroupReplicas(group)); len(stay) < want {
-		t.Fatalf("%d Pods of group %s go as surplus and replicas %v stay, want %d to stay", len(gone), name, stay, want)
+}
+
+// units counts replicas: by index, and Pods without one in full sets.
+func units(pods []*corev1.Pod, group *rayv1.WorkerGroupSpec) int {
+	indices, strays := map[int]bool{}, 0
+	for _, pod := range pods {
+		if index := indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex); index >= 0 {
+			indices[index] = true
+		} else {
+			strays++
+		}
 	}
+	return len(indices) + strays/int(group.NumOfHosts)
 }
 
 // acted is the spec that counts: the present one, or the last one that made sense.
@@ -94,31 +101,37 @@ func (h *history) mayGo(pod *corev1.Pod) bool {
 	goes := func(pod *corev1.Pod) bool {
 		return slices.Contains(group.ScaleStrategy.WorkersToDelete, pod.Name) || p.recreated()(pod)
 	}
-	return ptr.Deref(group.Suspend, false) || goes(pod) || h.siblingGone(pod, group, goes)
+	return ptr.Deref(group.Suspend, false) || goes(pod) || misfit(pod, group) || h.samePlace(pod, group) || h.siblingGone(pod, group, goes)
 }
 
-// siblingGone tells whether another host of the Pod's replica is missing, terminating, ended, or goes for a reason, or
-// whether another Pod has the same place.
+// misfit tells whether the Pod was made for another number of hosts, or is one of too few for a replica.
+func misfit(pod *corev1.Pod, group *rayv1.WorkerGroupSpec) bool {
+	madeFor := cmp.Or(pod.Annotations[rayv1.AnnotationHosts], "1")
+	stray := indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex) < 0
+	return madeFor != fmt.Sprint(group.NumOfHosts) || stray && group.NumOfHosts > 1
+}
+
+// samePlace tells whether another Pod has the same replica and host index, or the same replica index in another shape.
+func (h *history) samePlace(pod *corev1.Pod, group *rayv1.WorkerGroupSpec) bool {
+	index := indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)
+	return slices.ContainsFunc(h.Pods, func(other *corev1.Pod) bool {
+		same := other != pod && other.DeletionTimestamp == nil && groupOf(other) == groupOf(pod) &&
+			index >= 0 && indexOf(other, rayv1.LabelWorkerGroupReplicaIndex) == index
+		return same && (slotName(other) == slotName(pod) || misfit(other, group))
+	})
+}
+
+// siblingGone tells whether another host of the Pod's replica is missing, terminating, ended, or goes for a reason.
 func (h *history) siblingGone(pod *corev1.Pod, group *rayv1.WorkerGroupSpec, goes func(*corev1.Pod) bool) bool {
-	if group.NumOfHosts == 1 {
-		return false
-	}
-	healthy, inPlace := map[int]bool{}, 0
+	healthy := map[int]bool{}
 	for _, other := range h.Pods {
 		same := groupOf(other) == groupOf(pod) && other.DeletionTimestamp == nil &&
 			indexOf(other, rayv1.LabelWorkerGroupReplicaIndex) == indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex)
-		if !same {
-			continue
-		}
-		host := indexOf(other, rayv1.LabelReplicaHostIndex)
-		if host == indexOf(pod, rayv1.LabelReplicaHostIndex) {
-			inPlace++
-		}
-		if !beyondRepair(other) && !goes(other) {
-			healthy[host] = true
+		if same && !beyondRepair(other) && !goes(other) && !misfit(other, group) {
+			healthy[indexOf(other, rayv1.LabelReplicaHostIndex)] = true
 		}
 	}
-	return len(healthy) < int(group.NumOfHosts) || inPlace > 1
+	return len(healthy) < int(group.NumOfHosts)
 }
 
 // checkHead fails when a head is made beside another one, terminating or not.
@@ -144,12 +157,8 @@ func (h *history) checkCounts(t *rapid.T, done []action.Action) {
 			t.Fatalf("a Pod of group %s is made, which is not in the spec", create.Group)
 		}
 		group := &acted.WorkerGroupSpecs[i]
-		places := map[string]bool{}
-		for _, pod := range membersOf(h.Pods, create.Group).live {
-			places[slotName(pod)] = true
-		}
-		if want := int(podsOf(group, GroupReplicas(group))); len(places) > want {
-			t.Fatalf("group %s has %d places filled after a pass that made Pods, want at most %d", create.Group, len(places), want)
+		if have, want := units(membersOf(h.Pods, create.Group).live, group), int(GroupReplicas(group)); have > want {
+			t.Fatalf("group %s has %d replicas after a pass that made Pods, want at most %d", create.Group, have, want)
 		}
 	}
 }
@@ -165,9 +174,24 @@ func (h *history) checkEnd(t *rapid.T) {
 			}
 		}
 	}
-	got := map[string]int{}
+	got, places := map[string]int{}, map[string]bool{}
 	for _, pod := range h.Pods {
 		got[groupOf(pod)]++
+		if indexOf(pod, rayv1.LabelWorkerGroupReplicaIndex) >= 0 && places[slotName(pod)] {
+			t.Fatalf("at rest two Pods have the place %s", slotName(pod))
+		}
+		places[slotName(pod)] = true
+	}
+	if ptr.Deref(spec.EnableInTreeAutoscaling, false) {
+		// The autoscaler removes what is too many; the operator only makes what is missing.
+		for group := range got {
+			got[group] = min(got[group], want[group])
+		}
+		maps.DeleteFunc(got, func(_ string, count int) bool { return count == 0 })
+		if !maps.Equal(got, want) {
+			t.Fatalf("at rest there are too few: %v, want %v", got, want)
+		}
+		return
 	}
 	if !maps.Equal(got, want) {
 		t.Fatalf("at rest there are %v, want %v", got, want)

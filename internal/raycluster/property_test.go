@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -63,6 +64,7 @@ type history struct {
 	streaks *Streaks
 	specs   *Specs
 	images  int
+	strange int
 	// late are creates whose answer was lost and which the API server stores at some later time.
 	late       []action.Action
 	generation int64
@@ -129,6 +131,24 @@ func (h *history) commands() map[string]func(*rapid.T) {
 				more.GroupName, more.Suspend = "b", nil
 				spec.WorkerGroupSpecs = append(spec.WorkerGroupSpecs, more)
 			})
+		},
+		"change numOfHosts": func(t *rapid.T) {
+			n := rapid.Int32Range(1, 3).Draw(t, "numOfHosts")
+			h.edit(func(spec *rayv1.RayClusterSpec) { group(spec).NumOfHosts = n })
+		},
+		"someone makes a second head": func(t *rapid.T) {
+			pod := h.anyPod(t).DeepCopy()
+			if groupOf(pod) == rayv1.HeadGroupName && pod.DeletionTimestamp == nil {
+				h.strange++
+				pod.Name = fmt.Sprint("strange-", h.strange)
+				pod.UID = types.UID(pod.Name)
+				h.Pods = append(h.Pods, pod)
+			}
+		},
+		"a worker loses its indices": func(t *rapid.T) {
+			pod := h.anyPod(t)
+			delete(pod.Labels, rayv1.LabelWorkerGroupReplicaIndex)
+			delete(pod.Labels, rayv1.LabelReplicaHostIndex)
 		},
 		"autoscale": func(t *rapid.T) {
 			on := rapid.Bool().Draw(t, "autoscaler")
@@ -251,17 +271,21 @@ func (h *history) perform(t *rapid.T, a action.Action) {
 
 // settle ends all faults: Pods become ready, those that terminate go, writes succeed.
 func (h *history) settle(t *rapid.T) {
+	autoscaled := rapid.Bool().Draw(t, "autoscaler in the end")
 	h.edit(func(spec *rayv1.RayClusterSpec) {
 		for i := range spec.WorkerGroupSpecs {
-			spec.WorkerGroupSpecs[i].MinReplicas = ptr.To[int32](0)
-			spec.WorkerGroupSpecs[i].ScaleStrategy.WorkersToDelete = nil
+			group := &spec.WorkerGroupSpecs[i]
+			group.MinReplicas, group.ScaleStrategy.WorkersToDelete = ptr.To[int32](0), nil
+			if autoscaled {
+				group.Suspend = nil
+			}
 		}
-		spec.EnableInTreeAutoscaling = nil
+		spec.EnableInTreeAutoscaling = &autoscaled
 	})
 	h.Holds = map[string]action.Hold{}
 	h.arrive(t)
 	h.nodes()
-	for range 20 {
+	for range 60 {
 		h.now = h.now.Add(10 * time.Minute)
 		h.LastValid = cmp.Or(h.specs.Note(h.Cluster), h.storedSpec())
 		h.Streaks = h.streaks.Note(h.Cluster, h.Pods, h.now)

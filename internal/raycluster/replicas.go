@@ -44,7 +44,8 @@ func replicasOf(pods []*corev1.Pod, hosts int, rank func(a, b *corev1.Pod) int) 
 			strays = append(strays, pod)
 		case byIndex[index] == nil:
 			byIndex[index] = &replica{index: index, pods: []*corev1.Pod{pod}}
-		case hostTaken(byIndex[index].pods, pod) && hosts == 1:
+		case hostTaken(byIndex[index].pods, pod) && hosts == 1 && incarnationOf(pod) == 0:
+			// Other operators were not exact about indices, and count both.
 			strays = append(strays, pod)
 		case hostTaken(byIndex[index].pods, pod):
 			set.surplus = append(set.surplus, pod)
@@ -133,18 +134,17 @@ func (r replica) misshapen(hosts int) bool {
 	if r.adopted() {
 		return false
 	}
-	return slices.ContainsFunc(r.pods, func(pod *corev1.Pod) bool {
+	exact, highest := false, -1
+	for _, pod := range r.pods {
 		host := indexOf(pod, rayv1.LabelReplicaHostIndex)
 		madeFor, err := strconv.Atoi(pod.Annotations[rayv1.AnnotationHosts])
-		switch {
-		case err == nil && madeFor != hosts:
+		if err == nil && madeFor != hosts || host >= hosts || host < 0 && hosts > 1 {
 			return true
-		case hosts == 1:
-			return host > 0
-		default:
-			return host < 0 || host >= hosts
 		}
-	})
+		exact, highest = exact || err == nil, max(highest, host)
+	}
+	// Without the annotation, which others do not write, the hosts that are there tell.
+	return hosts > 1 && !exact && highest < hosts-1 && len(r.pods) == highest+1
 }
 
 func (r replica) any(is func(*corev1.Pod) bool) bool { return slices.ContainsFunc(r.pods, is) }

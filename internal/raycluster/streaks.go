@@ -84,7 +84,9 @@ func (s *Streaks) Note(cluster *rayv1.RayCluster, pods []*corev1.Pod, now time.T
 			continue
 		}
 		after.counted[pod.UID] = true
-		if !before.counted[pod.UID] && now.Sub(pod.CreationTimestamp.Time) < longLife {
+		// A Pod that somebody deletes ends as well, which says nothing about the next one.
+		asked := pod.DeletionTimestamp != nil
+		if !before.counted[pod.UID] && !asked && now.Sub(pod.CreationTimestamp.Time) < longLife {
 			after.groups[groupOf(pod)] = after.groups[groupOf(pod)].extended(now)
 		}
 	}

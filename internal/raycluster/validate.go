@@ -18,6 +18,8 @@ import (
 const (
 	// maxNameLength leaves room for the longest ending of a Service's name, "-serve-svc".
 	maxNameLength = 53
+	// maxHosts is above the number of hosts of the largest accelerators, and low enough to make a replica in one pass.
+	maxHosts = 4096
 
 	envAutoscalerV2     = "RAY_enable_autoscaler_v2"
 	envAutoscalerStart  = "KUBERAY_GEN_AUTOSCALER_START_CMD"
@@ -165,8 +167,8 @@ func (v *validator) groupBounds(path *field.Path, group *rayv1.WorkerGroupSpec) 
 	if least, most := group.MinReplicas, group.MaxReplicas; least != nil && most != nil && *least > *most {
 		v.invalid(path.Child("minReplicas"), *least, fmt.Sprintf("must not be greater than maxReplicas, which is %d", *most))
 	}
-	if group.NumOfHosts < 0 {
-		v.invalid(path.Child("numOfHosts"), group.NumOfHosts, "must be at least 1")
+	if group.NumOfHosts < 0 || group.NumOfHosts > maxHosts {
+		v.invalid(path.Child("numOfHosts"), group.NumOfHosts, fmt.Sprintf("must be at least 1 and at most %d", maxHosts))
 	}
 }
 

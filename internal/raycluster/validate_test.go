@@ -72,7 +72,7 @@ func TestValidate(t *testing.T) {
 			}),
 			want: []string{
 				"spec.workerGroupSpecs[0].minReplicas: Invalid value: -2", "spec.workerGroupSpecs[0].maxReplicas: Invalid value: -1",
-				"spec.workerGroupSpecs[0].numOfHosts: Invalid value: -1: must be at least 1",
+				"spec.workerGroupSpecs[0].numOfHosts: Invalid value: -1: must be at least 1 and at most 4096",
 			},
 		},
 		"given no bounds": {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,8 +9,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -57,31 +59,38 @@ func (n *nodes) watch(t *testing.T, c harness.Cluster, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hours := int64(4 * 3600)
-	events, err := all.CoreV1().Pods(namespace).Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &hours})
+	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithNamespace(namespace))
+	created := make(chan *corev1.Pod, *workers+10**small)
+	_, err = factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			pod := object.(*corev1.Pod)
+			n.saw(pod)
+			created <- pod.DeepCopy()
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := make(chan *corev1.Pod, *workers+10**small)
+	ctx, stop := context.WithCancel(t.Context())
+	var kubelets sync.WaitGroup
 	for range 16 {
-		go func() {
-			for pod := range started {
-				if t.Context().Err() == nil {
+		kubelets.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case pod := <-created:
 					c.SetPod(t, pod, harness.Ready)
 				}
 			}
-		}()
+		})
 	}
-	go func() {
-		defer close(started)
-		for event := range events.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == "ADDED" {
-				n.saw(pod)
-				started <- pod
-			}
-		}
-	}()
-	t.Cleanup(events.Stop)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	t.Cleanup(func() {
+		stop()
+		kubelets.Wait()
+	})
 }
 
 const large = "large"

@@ -37,27 +37,35 @@ func TestTheChartCarriesTheCRDs(t *testing.T) {
 // TestTheSchemaKnowsEveryValue keeps values.yaml and values.schema.json together: a value that the schema does not know
 // could never be set.
 func TestTheSchemaKnowsEveryValue(t *testing.T) {
-	var values map[string]any
-	var schema struct {
-		Properties map[string]any `json:"properties"`
+	for _, chart := range []string{chartPath, clusterChartPath} {
+		t.Run(filepath.Base(chart), func(t *testing.T) {
+			var values map[string]any
+			var schema struct {
+				Properties map[string]any `json:"properties"`
+			}
+			readYAML(t, filepath.Join(chart, "values.yaml"), &values)
+			readYAML(t, filepath.Join(chart, "values.schema.json"), &schema)
+			for name := range schema.Properties {
+				if _, found := values[name]; !found && name != "global" {
+					t.Errorf("%s stands in the schema, but values.yaml does not explain it", name)
+				}
+			}
+			for name := range values {
+				if _, found := schema.Properties[name]; !found {
+					t.Errorf("%s stands in values.yaml, but the schema does not know it", name)
+				}
+			}
+		})
 	}
-	for name, into := range map[string]any{"values.yaml": &values, "values.schema.json": &schema} {
-		text, err := os.ReadFile(filepath.Join(chartPath, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal(text, into); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+}
+
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name := range schema.Properties {
-		if _, found := values[name]; !found && name != "global" {
-			t.Errorf("%s stands in the schema, but values.yaml does not explain it", name)
-		}
-	}
-	for name := range values {
-		if _, found := schema.Properties[name]; !found {
-			t.Errorf("%s stands in values.yaml, but the schema refuses it", name)
-		}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestTheFenceNeedsWhatItStandsOn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, err := renderFor(t, tc.values, tc.served...)
+			r, err := tryRenderChart(t, chartPath, releaseName, tc.values, tc.served...)
 			if err != nil {
 				t.Fatal(err)
 			}

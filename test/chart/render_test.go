@@ -25,6 +25,7 @@ import (
 
 const (
 	chartPath        = "../../charts/heliostat"
+	clusterChartPath = "../../charts/ray-cluster"
 	releaseName      = "ray"
 	releaseNamespace = "ray-system"
 )
@@ -47,11 +48,12 @@ func render(t *testing.T, values string) rendered {
 
 func tryRender(t *testing.T, values string) (rendered, error) {
 	t.Helper()
-	return renderFor(t, values, "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "heliostat.io/v1alpha1/Holder")
+	return tryRenderChart(t, chartPath, releaseName, values,
+		"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "heliostat.io/v1alpha1/Holder")
 }
 
-// renderFor renders for an API server that serves these kinds, besides those that every one has.
-func renderFor(t *testing.T, values string, served ...string) (rendered, error) {
+// tryRenderChart renders a chart for an API server that serves these kinds, besides those that every one has.
+func tryRenderChart(t *testing.T, chartPath, release, values string, served ...string) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartPath)
 	if err != nil {
@@ -64,7 +66,7 @@ func renderFor(t *testing.T, values string, served ...string) (rendered, error) 
 	capabilities := *common.DefaultCapabilities
 	capabilities.APIVersions = append(common.VersionSet{"v1", "apps/v1"}, served...)
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
-		Name: releaseName, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
+		Name: release, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
 	}, &capabilities)
 	if err != nil {
 		return rendered{}, err

@@ -53,13 +53,17 @@ func additions() []deliberateDifference {
 func nameRules() []deliberateDifference {
 	const reason = "a name that is too long or that cannot be the name of a Service, and an object without a spec, are refused by the operator " +
 		"of the reference in every pass; here they are refused when the object is created"
+	// The last rule looks at changes: whoever gives a RayCluster away leaves its Pods to nobody, which the reference allows
+	// as long as the field was absent before or is removed.
+	const handOver = "!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue') == " +
+		"(oldSelf.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue')"
 	rules := func(limit int) string {
 		return fmt.Sprintf("oldSelf.hasValue() || size(self.metadata.name) <= %d\n"+
 			"oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')\n"+
 			"oldSelf.hasValue() || has(self.spec)", limit)
 	}
 	return []deliberateDifference{
-		{version: "v1", path: "=RayCluster", attribute: "xValidations", ours: rules(53), reason: reason},
+		{version: "v1", path: "=RayCluster", attribute: "xValidations", ours: rules(53) + "\n" + handOver, reason: reason},
 		{version: "v1", path: "=RayJob", attribute: "xValidations", ours: rules(47), reason: reason},
 		{version: "v1", path: "=RayService", attribute: "xValidations", ours: rules(47), reason: reason},
 		{version: "v1", path: "=RayCronJob", attribute: "xValidations", ours: rules(36), reason: reason},
@@ -97,6 +101,10 @@ func clusterRules() []deliberateDifference {
 		{
 			version: "v1", path: group + ".numOfHosts", attribute: "minimum", ours: "1",
 			reason: "0 deletes all workers, and a negative number makes the operator of the reference fail in every pass",
+		},
+		{
+			version: "v1", path: group + ".numOfHosts", attribute: "maximum", ours: "4096",
+			reason: "more hosts than any accelerator has: the operator of the reference would build as many Pods in memory",
 		},
 		{version: "v1", path: group + ".minReplicas", attribute: "minimum", ours: "0", reason: negative},
 		{version: "v1", path: group + ".maxReplicas", attribute: "minimum", ours: "0", reason: negative},

@@ -31,8 +31,10 @@ func TestAutoscaler(t *testing.T) {
 
 			e.actor("first")
 			e.workers(1, "one actor needs a worker")
+			e.crash()
 			e.actor("second")
-			e.workers(2, "two actors need two workers")
+			e.workers(2, "two actors need two workers, after a crash of the autoscaler")
+			e.rayInHeadNeverStopped()
 
 			e.limit(0, 1)
 			e.workers(1, "maxReplicas is lowered")
@@ -105,6 +107,32 @@ func (e elastic) actor(name string) {
 func (e elastic) kill(name string) {
 	e.t.Helper()
 	e.run(fmt.Sprintf("ray.kill(ray.get_actor(%q))", name))
+}
+
+// crash ends the process of the autoscaler beside the head.
+func (e elastic) crash() {
+	e.t.Helper()
+	const script = `
+import os, signal
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    with open(f"/proc/{pid}/cmdline", "rb") as f:
+        words = f.read().split(b"\0")
+    if int(pid) != os.getpid() and b"kuberay-autoscaler" in words:
+        print("interrupting", pid, words)
+        os.kill(int(pid), signal.SIGINT)
+`
+	out, err := e.execIn(e.t.Context(), e.head(e.t, e.g, e.name), "autoscaler", "python", "-c", script)
+	e.g.Expect(err).ToNot(HaveOccurred(), out)
+	e.g.Expect(out).To(ContainSubstring("interrupting"))
+}
+
+func (e elastic) rayInHeadNeverStopped() {
+	e.t.Helper()
+	for _, status := range e.head(e.t, e.g, e.name).Status.ContainerStatuses {
+		if status.Name != "autoscaler" {
+			e.g.Expect(status.RestartCount).To(BeZero(), "container %s", status.Name)
+		}
+	}
 }
 
 // workers waits until Ray and Kubernetes agree on the number of workers.

@@ -56,6 +56,26 @@ func TestRayClusterLifeCycle(t *testing.T) {
 	w.allJoined(t, g, name, 3)
 }
 
+// TestReplicaOfSeveralHosts: a replica that loses a host is made anew as a whole, in its place.
+func TestReplicaOfSeveralHosts(t *testing.T) {
+	g := NewWithT(t)
+	w := connect(t)
+	name := w.create(t, "../../docs/examples/raycluster-multihost.yaml", func(cluster *rayv1.RayCluster) {
+		cluster.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](1) // two cores have room for one
+	})
+	w.ready(t, g, name)
+	w.allJoined(t, g, name, 3)
+	hosts := client.MatchingLabels{rayv1.LabelCluster: name, rayv1.LabelWorkerGroupReplicaIndex: "0"}
+	before := w.podUIDs(t, name)
+	lost := w.pods(t, hosts)[0]
+	g.Expect(w.Delete(t.Context(), &lost, client.GracePeriodSeconds(0))).To(Succeed())
+	g.Eventually(func() map[string]string { return w.podUIDs(t, name) }, podPatience, time.Second).Should(And(HaveLen(3),
+		WithTransform(func(now map[string]string) int { return common(before, now) }, Equal(1))), "both hosts are new ones, the head is not")
+	w.ready(t, g, name)
+	w.allJoined(t, g, name, 3)
+	g.Expect(w.pods(t, hosts)).To(HaveLen(2), "the new replica has the index of the old one")
+}
+
 func common(a, b map[string]string) int {
 	count := 0
 	for name := range a {

@@ -230,8 +230,13 @@ func (w *world) submitterLog(t *testing.T, job string) string {
 
 // exec runs a command in the Ray container of a Pod and returns what it printed.
 func (w *world) exec(ctx context.Context, pod *corev1.Pod, command ...string) (string, error) {
+	return w.execIn(ctx, pod, pod.Spec.Containers[0].Name, command...)
+}
+
+// execIn runs a command in a container of a Pod and returns what it printed.
+func (w *world) execIn(ctx context.Context, pod *corev1.Pod, container string, command ...string) (string, error) {
 	request := w.typed.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: pod.Spec.Containers[0].Name, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewSPDYExecutor(w.config, "POST", request.URL())
 	if err != nil {
 		return "", err

@@ -107,7 +107,7 @@ type testLog struct {
 
 // Log writes one line.
 func (l *testLog) Log(args ...any) {
-	l.TB.Helper()
+	l.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended {

@@ -3,7 +3,7 @@ package harness
 import (
 	"testing"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,7 +53,7 @@ func NewJob(namespace string, mode rayv1.JobSubmissionMode) *rayv1.RayJob {
 // BecomesReady plays the kubelet until the state of the RayCluster is ready.
 func (c Cluster) BecomesReady(t testing.TB, cluster *rayv1.RayCluster) {
 	t.Helper()
-	NewWithT(t).Eventually(func() rayv1.ClusterState {
+	gomega.NewWithT(t).Eventually(func() rayv1.ClusterState {
 		c.Kubelet(t, cluster.Namespace)
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 			return rayv1.ClusterState(err.Error())
@@ -62,7 +62,7 @@ func (c Cluster) BecomesReady(t testing.TB, cluster *rayv1.RayCluster) {
 			return "(the spec is not observed yet)"
 		}
 		return cluster.Status.State
-	}, Patience, tick).Should(Equal(rayv1.ClusterStateReady))
+	}, Patience, tick).Should(gomega.Equal(rayv1.ClusterStateReady))
 }
 
 // Edit changes the spec or metadata of a RayCluster.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 )
 
 // Request is one request to the API server that was answered.
@@ -81,12 +81,12 @@ func (r Request) writes() bool { return !slices.Contains([]string{"get", "list",
 func (o *Operator) Settle(t testing.TB) {
 	t.Helper()
 	last, since := o.Traffic.Writes(), time.Now()
-	NewWithT(t).Eventually(func() bool {
+	gomega.NewWithT(t).Eventually(func() bool {
 		if n := o.Traffic.Writes(); n != last {
 			last, since = n, time.Now()
 		}
 		return time.Since(since) > 4*time.Second
-	}, Patience, tick).Should(BeTrue(), "the operator never falls silent")
+	}, Patience, tick).Should(gomega.BeTrue(), "the operator never falls silent")
 }
 
 // parse reads verb, resource and name from a request.

@@ -129,6 +129,9 @@ func deletionCases() []Case {
 				e.change(cluster, replicas(1))
 				e.Eventually(e.terminating).Should(HaveLen(1))
 				e.operator.Stop()
+				for _, pod := range e.aliveWorkers() {
+					e.SetPod(e.t, &pod, harness.Unready) // so that it is worth less than the one that terminates
+				}
 				e.start()
 				e.Edit(e.t, cluster, annotated("touched", "yes"))
 				e.rest()
@@ -142,6 +145,9 @@ func deletionCases() []Case {
 				e.operator.Stop() // so that both changes are seen together
 				e.Hold(e.t, &lost)
 				e.Kill(e.t, &lost)
+				for _, pod := range e.aliveWorkers() {
+					e.SetPod(e.t, &pod, harness.Unready) // so that they are worth less than the one that terminates
+				}
 				e.Edit(e.t, cluster, replicas(2))
 				e.start()
 				e.rest()

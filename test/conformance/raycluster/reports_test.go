@@ -86,6 +86,6 @@ func reports() []Report {
 		{Number: 27, What: "admission that checks rights on finalizers of owners", Right: "the operator's role has them", Elsewhere: "TestRightsAreExactlyThese in test/chart"},
 		{Number: 28, What: "YuniKorn with the autoscaler", Right: "placeholders as large as the Pods", Elsewhere: gang},
 		{Number: 29, What: "YuniKorn with several hosts", Right: "groups counted in Pods", Elsewhere: gang},
-		{Number: 30, What: "chart values with a second group without resources", Right: "defaults as for the first one", Elsewhere: "not there yet: the chart for RayClusters"},
+		{Number: 30, What: "chart values with a second group without resources", Right: "defaults as for the first one", Elsewhere: "TestL30ExtraGroupsHaveResources in test/chart"},
 	}
 }

@@ -71,6 +71,7 @@ func table() string {
 		}
 		row(&page, r.name(), r.What, r.Right, where)
 	}
+	page.WriteString(weakSpotsTable())
 	return page.String()
 }
 

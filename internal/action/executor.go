@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ import (
 type Executor struct {
 	// Client reads from the caches and writes to the API server.
 	Client client.Client
-	// Live reads from the API server itself. It is asked only when the outcome of a create is in doubt.
+	// Live reads from the API server itself. It is asked only when the outcome of a write is in doubt.
 	Live client.Reader
 	// Gate admits each write.
 	Gate leadership.Gate
@@ -60,7 +59,7 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 			continue
 		}
 		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
-		if !errors.Is(errs[i], leadership.ErrNoTerm) && !plan.Known[a.Key()] {
+		if !passing(errs[i]) && !plan.Known[a.Key()] {
 			told.add(a.failure(), name, errs[i])
 		}
 	}
@@ -189,15 +188,37 @@ func (e *Executor) takeOverFields(ctx context.Context, observed client.Object) e
 	return nil
 }
 
+// delete means the object as it was seen: the one of that UID and, where the decision was made on a stored object, in the
+// state that it had then.
 func (e *Executor) delete(ctx context.Context, a Delete) error {
-	uid := a.Object.GetUID()
-	err := e.Client.Delete(ctx, copyOf(a.Object),
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	// Gone, or replaced by another object of that name: the one that was meant does not exist any more.
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	uid, version := a.Object.GetUID(), a.Object.GetResourceVersion()
+	seen := client.Preconditions{UID: &uid}
+	if version != "" {
+		seen.ResourceVersion = &version
 	}
-	return err
+	err := e.Client.Delete(ctx, copyOf(a.Object), seen, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return e.settleDelete(ctx, a)
+	default:
+		return err
+	}
+}
+
+// settleDelete looks at the API server whether the object that was meant is gone, or has changed since it was seen.
+func (e *Executor) settleDelete(ctx context.Context, a Delete) error {
+	found := copyOf(a.Object)
+	err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Object), found)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.GetUID() != a.Object.GetUID():
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether the object is gone: %w", err)
+	default:
+		return errChanged
+	}
 }
 
 func (e *Executor) finalizers(ctx context.Context, a Finalizers) error {

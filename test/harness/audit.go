@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -27,10 +26,11 @@ rules:
 - level: Metadata
 `
 
-// AuditLog is the audit log of an API server: what it was asked to change, by whom, and what it answered.
-type AuditLog struct{ path string }
+// AuditLog is the audit log of an API server, or of several: what it was asked to change, by whom, and what it answered.
+type AuditLog struct{ dir string }
 
-// NewAuditLog returns an audit log and the flags by which a kube-apiserver writes it.
+// NewAuditLog returns an audit log and the flags by which a kube-apiserver writes it. Of several servers each has to put
+// another word for NAME.
 func NewAuditLog(t testing.TB) (AuditLog, []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,8 +38,7 @@ func NewAuditLog(t testing.TB) (AuditLog, []string) {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := AuditLog{path: filepath.Join(dir, "audit.log")}
-	return log, []string{"--audit-policy-file=" + policy, "--audit-log-path=" + log.path, "--audit-log-mode=blocking"}
+	return AuditLog{dir: dir}, []string{"--audit-policy-file=" + policy, "--audit-log-path=" + filepath.Join(dir, "audit-NAME.log"), "--audit-log-mode=blocking"}
 }
 
 // Audited is one request in an audit log.
@@ -96,21 +95,22 @@ func (a Audited) Fenced() bool {
 // Of returns the requests by which the account wanted to change something, in the order in which they came.
 func (l AuditLog) Of(t testing.TB, account string) []Audited {
 	t.Helper()
-	text, err := os.ReadFile(l.path)
+	logs, err := filepath.Glob(filepath.Join(l.dir, "audit-*.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []Audited
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for lines.Scan() {
-		var request Audited
-		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
-			// The last line may be half written.
-			continue
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if request.User.Username == account {
-			found = append(found, request)
+		for line := range bytes.Lines(text) {
+			var request Audited
+			// The last line may be half written.
+			if json.Unmarshal(line, &request) == nil && request.User.Username == account {
+				found = append(found, request)
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b Audited) int { return a.Received.Compare(b.Received) })

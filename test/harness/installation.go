@@ -146,13 +146,19 @@ func (i Installation) Token(t testing.TB, pod *corev1.Pod) string {
 // As is a client with the token of a Pod, or with one that is bound to none.
 func (i Installation) As(t testing.TB, pod *corev1.Pod) client.Client {
 	t.Helper()
-	connection := rest.AnonymousClientConfig(i.REST)
-	connection.BearerToken = i.Token(t, pod)
-	as, err := client.New(connection, client.Options{Scheme: i.Scheme()})
+	as, err := client.New(i.Connection(t, pod), client.Options{Scheme: i.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return as
+}
+
+// Connection leads to the API server with the token of a Pod, or with one that is bound to none.
+func (i Installation) Connection(t testing.TB, pod *corev1.Pod) *rest.Config {
+	t.Helper()
+	connection := rest.AnonymousClientConfig(i.REST)
+	connection.BearerToken = i.Token(t, pod)
+	return connection
 }
 
 // Holder reads the Holder; the empty one stands for none.

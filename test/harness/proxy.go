@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -33,14 +34,11 @@ type Proxy struct {
 
 // Held is one request that the proxy holds.
 type Held struct {
-	// Arrived is closed when the request is there.
-	Arrived chan struct{}
-	// Code gets the status of the API server's answer, when there is one.
-	Code chan int
-
 	match    func(Request) bool
 	answered bool
+	arrived  chan struct{}
 	released chan struct{}
+	code     chan int
 }
 
 // NewProxy starts a proxy for the API server that the configuration leads to.
@@ -111,11 +109,33 @@ func (p *Proxy) HoldRequest(match func(Request) bool) *Held { return p.holdNext(
 func (p *Proxy) HoldAnswer(match func(Request) bool) *Held { return p.holdNext(match, true) }
 
 func (p *Proxy) holdNext(match func(Request) bool, answered bool) *Held {
-	held := &Held{Arrived: make(chan struct{}), Code: make(chan int, 1), match: match, answered: answered, released: make(chan struct{})}
+	held := &Held{match: match, answered: answered, arrived: make(chan struct{}), released: make(chan struct{}), code: make(chan int, 1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hold = held
 	return held
+}
+
+// Wait waits until the request is there.
+func (h *Held) Wait(t testing.TB) {
+	t.Helper()
+	select {
+	case <-h.arrived:
+	case <-time.After(2 * Patience):
+		t.Fatal("the request that was to be held never came")
+	}
+}
+
+// Code waits for the API server's answer and returns its status, 0 when there was none.
+func (h *Held) Code(t testing.TB) int {
+	t.Helper()
+	select {
+	case code := <-h.code:
+		return code
+	case <-time.After(Patience):
+		t.Fatal("the request that was held was never answered")
+		return 0
+	}
 }
 
 // Release lets the request, or its answer, go on.
@@ -128,7 +148,7 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, held *Held) {
 		return
 	}
 	if !held.answered {
-		close(held.Arrived)
+		close(held.arrived)
 		<-held.released
 	}
 	late := r.Clone(context.WithoutCancel(r.Context()))
@@ -136,14 +156,14 @@ func (p *Proxy) carry(w http.ResponseWriter, r *http.Request, held *Held) {
 	late.Body = io.NopCloser(bytes.NewReader(body))
 	answer, err := p.transport.RoundTrip(late)
 	if err != nil {
-		held.Code <- 0
+		held.code <- 0
 		hangUp(w)
 		return
 	}
 	defer answer.Body.Close()
-	held.Code <- answer.StatusCode
+	held.code <- answer.StatusCode
 	if held.answered {
-		close(held.Arrived)
+		close(held.arrived)
 		<-held.released
 	}
 	for key, values := range answer.Header {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,13 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-)
 
-// The times of replicas' Leases: short, so that tests need not wait long for a take-over.
-const (
-	LeaseDuration = 6 * time.Second
-	RenewDeadline = 4 * time.Second
-	retryPeriod   = time.Second
+	"github.com/heliostat-io/heliostat/test/apiserver"
 )
 
 // BuildOperator builds the operator's program and returns its path.
@@ -44,15 +38,14 @@ type Replica struct {
 	Proxy *Proxy
 
 	process *exec.Cmd
-	ended   atomic.Bool
-	over    chan struct{}
+	over    <-chan struct{}
 	log     string
 }
 
 // StartReplica starts a replica that reaches the API server to leads to. It ends with the test at the latest.
 func (i Installation) StartReplica(t testing.TB, program, name string, to *rest.Config, args ...string) *Replica {
 	t.Helper()
-	r := &Replica{Pod: i.NewPod(t, name), Proxy: NewProxy(t, to), over: make(chan struct{}), log: filepath.Join(t.TempDir(), name+".log")}
+	r := &Replica{Pod: i.NewPod(t, name), Proxy: NewProxy(t, to), log: filepath.Join(t.TempDir(), name+".log")}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	access := clientcmdapi.NewConfig()
 	access.Clusters["c"] = &clientcmdapi.Cluster{Server: r.Proxy.URL, CertificateAuthorityData: r.Proxy.CA}
@@ -68,19 +61,12 @@ func (i Installation) StartReplica(t testing.TB, program, name string, to *rest.
 	}
 	r.process = exec.Command(program, append([]string{
 		"--kubeconfig=" + kubeconfig, "--metrics-addr=0", "--health-probe-bind-address=0", "--watch-namespace=" + i.Namespace,
-		"--leader-election-namespace=" + i.Namespace, "--leader-election-lease-duration=" + LeaseDuration.String(),
-		"--leader-election-renew-deadline=" + RenewDeadline.String(), "--leader-election-retry-period=" + retryPeriod.String(),
+		"--leader-election-namespace=" + i.Namespace,
 	}, args...)...)
 	r.process.Stdout, r.process.Stderr = log, log
-	if err := r.process.Start(); err != nil {
+	if r.over, err = apiserver.StartChild(r.process); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		// Whether it ended well is for the tests to say, which look at Ended.
-		_ = r.process.Wait()
-		r.ended.Store(true)
-		close(r.over)
-	}()
 	t.Cleanup(func() {
 		_ = r.process.Process.Kill()
 		<-r.over
@@ -120,7 +106,14 @@ func (r *Replica) signal(t testing.TB, signal syscall.Signal) {
 }
 
 // Ended tells whether the process is gone.
-func (r *Replica) Ended() bool { return r.ended.Load() }
+func (r *Replica) Ended() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
 
 // Log is what the replica has said so far.
 func (r *Replica) Log() string {

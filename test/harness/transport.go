@@ -46,6 +46,21 @@ func DelayWatches(by time.Duration) func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
+// Watched calls seen with each request that was answered, when it was.
+func Watched(seen func(request Request, at time.Time)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			answer, err := next.RoundTrip(request)
+			if err == nil {
+				is := parse(request)
+				is.Code = answer.StatusCode
+				seen(is, time.Now())
+			}
+			return answer, err
+		})
+	}
+}
+
 // late hands on what it reads after a while.
 type late struct {
 	io.ReadCloser

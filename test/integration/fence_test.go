@@ -78,7 +78,7 @@ func (p pair) leads(t *testing.T, replica *harness.Replica) {
 		holder := p.Holder(t)
 		return holder.Spec.PodUID == replica.UID() && holder.Status.Term == holder.Spec.Term &&
 			meta.IsStatusConditionTrue(holder.Status.Conditions, heliostatv1alpha1.ConditionFenced) == p.fenced
-	}).Should(BeTrue(), "%s never leads", replica.Pod.Name)
+	}, 2*harness.Patience).Should(BeTrue(), "%s never leads", replica.Pod.Name)
 }
 
 // heals kills a worker and waits for its successor.
@@ -97,6 +97,12 @@ func (p pair) heals(t *testing.T, cluster *rayv1.RayCluster) {
 func (s stage) judge(t *testing.T, p pair, cluster *rayv1.RayCluster) {
 	t.Helper()
 	checkHistory(t, s.log.Of(t, p.User()))
+	s.judgeMade(t, p, cluster)
+}
+
+// judgeMade looks at what was made: one head, nothing twice, and no process has ended.
+func (s stage) judgeMade(t *testing.T, p pair, cluster *rayv1.RayCluster) {
+	t.Helper()
 	if heads := harness.Alive(p.Pods(t, p.Namespace, harness.HeadOf(cluster.Name))); len(heads) != 1 {
 		t.Errorf("heads %v, want one", harness.Names(heads))
 	}
@@ -138,7 +144,7 @@ func stoppedLeader(t *testing.T, s stage) {
 	cluster := harness.NewCluster(p.Namespace, "demo")
 	held := p.first.Proxy.HoldAnswer(statusOfCluster)
 	g.Expect(p.Create(t.Context(), cluster)).To(Succeed())
-	<-held.Arrived
+	held.Wait(t)
 	// The status is written, so the plan is made; the Pods are not yet.
 	p.first.Pause(t)
 	held.Release()
@@ -162,14 +168,14 @@ func delay(t *testing.T, s stage, fenced bool) (pair, *rayv1.RayCluster, int) {
 	cluster := harness.NewCluster(p.Namespace, "demo", func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs = nil })
 	held := p.first.Proxy.HoldRequest(newPod)
 	g.Expect(p.Create(t.Context(), cluster)).To(Succeed())
-	<-held.Arrived
+	held.Wait(t)
 	since := time.Now()
 	p.first.Proxy.Cut(harness.Everything)
 	p.leads(t, p.second)
 	p.BecomesReady(t, cluster)
 	time.Sleep(time.Until(since.Add(long)))
 	held.Release()
-	code := <-held.Code
+	code := held.Code(t)
 	p.first.Proxy.Cut(nil)
 	return p, cluster, code
 }
@@ -263,7 +269,7 @@ func leaseDeleted(t *testing.T, s stage) {
 			holder := p.Holder(t)
 			return lease.UID != "" && holder.Spec.LeaseUID == string(lease.UID) && holder.Spec.Term > before.Spec.Term &&
 				holder.Status.Term == holder.Spec.Term && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
-		}).Should(BeTrue(), "the new Lease never got its holder")
+		}, 2*harness.Patience).Should(BeTrue(), "the new Lease never got its holder")
 	}
 	p.heals(t, cluster)
 	s.judge(t, p, cluster)

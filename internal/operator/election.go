@@ -3,17 +3,13 @@ package operator
 import (
 	"context"
 	"fmt"
-	"net"
 	"reflect"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -24,9 +20,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
-// userAgent is added to the user agent of what leadership asks the API server.
-const userAgent = "leader-election"
-
 // election returns the gate of all writes, which is the lease's term, or none if election is switched off; and what is
 // to be called when the API server refuses a write because another replica leads.
 func (w *wiring) election(
@@ -36,24 +29,15 @@ func (w *wiring) election(
 	if !election.Enabled {
 		return leadership.Alone{}, nil, nil
 	}
-	own := ownConnection(w.options.REST)
-	web, err := rest.HTTPClientFor(own)
+	connection, err := leadership.Connect(w.options.REST, w.mgr.GetScheme())
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect for leadership: %w", err)
-	}
-	leases, err := coordinationv1client.NewForConfigAndClient(own, web)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the client for the Lease: %w", err)
+		return nil, nil, err
 	}
 	namespace := election.Namespace
 	if namespace == "" {
 		namespace = w.options.Namespace
 	}
-	direct, err := client.New(own, client.Options{Scheme: w.mgr.GetScheme(), HTTPClient: web})
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the client for the Holder: %w", err)
-	}
-	caches, err := w.caches(direct, settings)
+	caches, err := w.caches(connection.Client, settings)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,9 +46,9 @@ func (w *wiring) election(
 		return nil, nil, err
 	}
 	keeper, err := leadership.New(leadership.Options{
-		Leases: leases, Namespace: namespace, Name: config.LeaseName, Identity: w.options.Identity,
+		Leases: connection.Leases, Namespace: namespace, Name: config.LeaseName, Identity: w.options.Identity,
 		LeaseDuration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod,
-		Fence:   w.fence(direct, namespace),
+		Fence:   w.fence(connection, namespace),
 		CatchUp: caches.CatchUp,
 		OnTerm:  func(leadership.Term) { w.wakeAll(ctx) },
 		Events:  w.mgr.GetEventRecorder("leadership"),
@@ -80,24 +64,13 @@ func (w *wiring) election(
 	return keeper, keeper.Fenced, nil
 }
 
-// ownConnection is for leadership alone, so that a renewal never waits for the operator's other requests: not for a limit,
-// and not behind them on a shared connection. Connections are shared by configuration, and a dialer makes it another one.
-func ownConnection(shared *rest.Config) *rest.Config {
-	own := rest.AddUserAgent(rest.CopyConfig(shared), userAgent)
-	own.QPS, own.Burst = -1, 0
-	if own.Dial == nil {
-		own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
-	return own
-}
-
-func (w *wiring) fence(direct client.Client, namespace string) *leadership.Fence {
+func (w *wiring) fence(connection leadership.Connection, namespace string) *leadership.Fence {
 	fencing := w.cfg.LeaderElection.Fencing
 	if fencing == config.FencingOff {
 		return nil
 	}
 	return &leadership.Fence{
-		Client: direct, Holder: namespace, Lease: types.NamespacedName{Namespace: namespace, Name: config.LeaseName},
+		Client: connection.Client, Holder: namespace, Lease: types.NamespacedName{Namespace: namespace, Name: config.LeaseName},
 		Identity: w.options.Identity, Required: fencing == config.FencingRequired,
 	}
 }

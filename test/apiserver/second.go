@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,11 +24,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewPair returns the configurations of two API servers on one etcd; they belong to the calling test alone and end with
-// it. The second one lags: whatever etcd tells it arrives late by that much. args are further flags of both; a flag whose
-// value contains "NAME" has "first" and "second" there.
-func NewPair(tb testing.TB, lag time.Duration, args ...string) (first, second *rest.Config) {
+// Lag is how late an API server gets what etcd tells it; at first it does not lag.
+type Lag struct{ nanoseconds atomic.Int64 }
+
+// Set changes the lag, for what comes from now on.
+func (l *Lag) Set(lag time.Duration) { l.nanoseconds.Store(int64(lag)) }
+
+// NewPair returns the configurations of two API servers on one etcd, and the lag of the second one. They belong to the
+// calling test alone and end with it. args are further flags of both; a flag whose value contains "NAME" has "first" and
+// "second" there.
+func NewPair(tb testing.TB, args ...string) (first, second *rest.Config, lag *Lag) {
 	tb.Helper()
+	lag = &Lag{}
 	started, err := launch(named(args, "first")...)
 	if err != nil {
 		tb.Fatalf("starting an API server for this test: %v", err)
@@ -54,7 +62,7 @@ func NewPair(tb testing.TB, lag time.Duration, args ...string) (first, second *r
 	if err != nil {
 		tb.Fatalf("waiting until the second API server is ready: %v", err)
 	}
-	return first, second
+	return first, second, lag
 }
 
 func named(args []string, name string) []string {
@@ -99,7 +107,7 @@ func parentOf(process string) int {
 }
 
 // startSecond starts a server with the command line of the first one, but for its port and its way to etcd.
-func startSecond(tb testing.TB, line []string, lag time.Duration, args []string) (string, error) {
+func startSecond(tb testing.TB, line []string, lag *Lag, args []string) (string, error) {
 	port, err := freePort()
 	if err != nil {
 		return "", err
@@ -186,7 +194,7 @@ func (t *tail) String() string {
 }
 
 // startLate listens for connections and leads them to another address. What comes back is handed on after a while.
-func startLate(tb testing.TB, to string, lag time.Duration) (string, error) {
+func startLate(tb testing.TB, to string, lag *Lag) (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -215,7 +223,7 @@ func startLate(tb testing.TB, to string, lag time.Duration) (string, error) {
 }
 
 // delay hands on what it reads, each piece as late as the lag says, until either side ends.
-func delay(to, from net.Conn, lag time.Duration) {
+func delay(to, from net.Conn, lag *Lag) {
 	type piece struct {
 		text []byte
 		due  time.Time
@@ -238,7 +246,7 @@ func delay(to, from net.Conn, lag time.Duration) {
 		text := make([]byte, 32<<10)
 		n, err := from.Read(text)
 		if n > 0 {
-			pieces <- piece{text: text[:n], due: time.Now().Add(lag)}
+			pieces <- piece{text: text[:n], due: time.Now().Add(time.Duration(lag.nanoseconds.Load()))}
 		}
 		if err != nil {
 			return

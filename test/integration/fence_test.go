@@ -153,7 +153,7 @@ func stoppedLeader(t *testing.T, s stage) {
 	p.BecomesReady(t, cluster)
 	before := len(s.writesOf(t, p, p.first))
 	p.first.Resume(t)
-	g.Eventually(func() bool { return p.first.Says("holds no valid term") }).Should(BeTrue(), "the stopped leader never went on")
+	g.Eventually(func() bool { return p.first.Says("The term ends") }).Should(BeTrue(), "the stopped leader never went on")
 	p.heals(t, cluster)
 	g.Expect(s.writesOf(t, p, p.first)).To(HaveLen(before), "the stopped leader has written")
 	s.judge(t, p, cluster)

@@ -64,9 +64,9 @@ race: ## The unit tests and the simulation with the race detector (needs a C com
 	go test -race -timeout 20m ./internal/... ./api/... ./test/sim ./test/fakedashboard
 
 .PHONY: bench
-bench: localkube ## Budgets at full size: rest of 100 clusters for ten minutes, 1,000 workers beside 300 small clusters.
+bench: localkube ## Budgets at full size: rest of 100 clusters for ten minutes, 1,000 workers beside 300 small clusters, take-over of 1,000 clusters.
 	$(LOCALKUBE) build
-	go test ./test/bench -count=1 -v -timeout 60m -rest=10m -clusters=100 -workers=1000 -small=300
+	go test ./test/bench -count=1 -v -timeout 60m -rest=10m -clusters=100 -workers=1000 -small=300 -taken=1000
 
 .PHONY: e2e-smoke
 e2e-smoke: localkube ## Real nodes, real Ray, one case a kind (needs root).

@@ -102,7 +102,8 @@ type Apply struct {
 	Failed   *Event
 }
 
-// Delete removes Object, meaning the one with its UID and no later one of the same name.
+// Delete removes Object, meaning the one with its UID and no later one of the same name, in the state that its
+// resourceVersion names. When it has changed since, it stays, and the next plan decides anew.
 type Delete struct {
 	Object client.Object
 	Why    string

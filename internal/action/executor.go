@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,10 +24,12 @@ import (
 type Executor struct {
 	// Client reads from the caches and writes to the API server.
 	Client client.Client
-	// Live reads from the API server itself. It is asked only when the outcome of a create is in doubt.
+	// Live reads from the API server itself. It is asked only when the outcome of a write is in doubt.
 	Live client.Reader
 	// Gate admits each write.
 	Gate leadership.Gate
+	// Fenced is called when the API server refused a write because this replica is not the holder. It may be nil.
+	Fenced func()
 	// Events receives what users must notice.
 	Events events.EventRecorder
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
@@ -58,7 +59,7 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 			continue
 		}
 		result.Failures = append(result.Failures, Failure{Action: a, Err: errs[i]})
-		if !errors.Is(errs[i], leadership.ErrNoTerm) && !plan.Known[a.Key()] {
+		if !passing(errs[i]) && !plan.Known[a.Key()] {
 			told.add(a.failure(), name, errs[i])
 		}
 	}
@@ -80,20 +81,35 @@ func (e *Executor) do(ctx context.Context, a Action) error {
 		return err
 	}
 	defer done()
+	return e.fenced(e.write(write, a))
+}
+
+func (e *Executor) write(ctx context.Context, a Action) error {
 	switch a := a.(type) {
 	case Create:
-		return e.create(write, a)
+		return e.create(ctx, a)
 	case Apply:
-		return e.apply(write, a)
+		return e.apply(ctx, a)
 	case MakeToken:
-		return e.makeToken(write, a)
+		return e.makeToken(ctx, a)
 	case Delete:
-		return e.delete(write, a)
+		return e.delete(ctx, a)
 	case Finalizers:
-		return e.finalizers(write, a)
+		return e.finalizers(ctx, a)
 	default:
 		return fmt.Errorf("unknown action %T", a)
 	}
+}
+
+// fenced makes a refusal by the fence what it is: no failure of the write, but the end of the term.
+func (e *Executor) fenced(err error) error {
+	if !leadership.Refused(err) {
+		return err
+	}
+	if e.Fenced != nil {
+		e.Fenced()
+	}
+	return fmt.Errorf("%w: %w", leadership.ErrNoTerm, err)
 }
 
 func (e *Executor) create(ctx context.Context, a Create) error {
@@ -172,15 +188,37 @@ func (e *Executor) takeOverFields(ctx context.Context, observed client.Object) e
 	return nil
 }
 
+// delete means the object as it was seen: the one of that UID and, where the decision was made on a stored object, in the
+// state that it had then.
 func (e *Executor) delete(ctx context.Context, a Delete) error {
-	uid := a.Object.GetUID()
-	err := e.Client.Delete(ctx, copyOf(a.Object),
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	// Gone, or replaced by another object of that name: the one that was meant does not exist any more.
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	uid, version := a.Object.GetUID(), a.Object.GetResourceVersion()
+	seen := client.Preconditions{UID: &uid}
+	if version != "" {
+		seen.ResourceVersion = &version
 	}
-	return err
+	err := e.Client.Delete(ctx, copyOf(a.Object), seen, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return e.settleDelete(ctx, a)
+	default:
+		return err
+	}
+}
+
+// settleDelete looks at the API server whether the object that was meant is gone, or has changed since it was seen.
+func (e *Executor) settleDelete(ctx context.Context, a Delete) error {
+	found := copyOf(a.Object)
+	err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Object), found)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && found.GetUID() != a.Object.GetUID():
+		return nil
+	case err != nil:
+		return fmt.Errorf("look whether the object is gone: %w", err)
+	default:
+		return errChanged
+	}
 }
 
 func (e *Executor) finalizers(ctx context.Context, a Finalizers) error {
@@ -200,7 +238,7 @@ func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
 	}
 	defer done()
 	patch := client.MergeFromWithOptions(s.Base, client.MergeFromWithOptimisticLock{})
-	if err := e.Client.Status().Patch(write, copyOf(s.Object), patch); err != nil {
+	if err := e.fenced(e.Client.Status().Patch(write, copyOf(s.Object), patch)); err != nil {
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Info("Wrote the status", "reason", s.Why)

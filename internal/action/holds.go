@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/heliostat-io/heliostat/internal/leadership"
 )
 
 const (
@@ -66,12 +64,15 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 	h.dropStale(now)
 	held := h.byOwner[owner]
 	failed := map[string]Failure{}
+	next := time.Duration(0)
 	for _, f := range result.Failures {
-		if !errors.Is(f.Err, leadership.ErrNoTerm) {
+		switch {
+		case errors.Is(f.Err, errChanged):
+			next = soon
+		case !passing(f.Err):
 			failed[f.Action.Key()] = f
 		}
 	}
-	next := time.Duration(0)
 	for key, hold := range held {
 		tried := slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Key() == key })
 		over := !now.Before(hold.Until)

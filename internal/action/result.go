@@ -6,10 +6,20 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/heliostat-io/heliostat/internal/leadership"
 )
 
 // ErrCollision says that an object of the wanted name exists which is not ours. It was left as it is.
 var ErrCollision = errors.New("an object of that name exists already and belongs to someone else")
+
+// errChanged says that an object is not as it was when its deletion was decided. It was left as it is.
+var errChanged = errors.New("the object has changed since the decision to delete it")
+
+// passing tells whether an error says no more than that the facts are others by now: the next plan will see to it.
+func passing(err error) bool {
+	return errors.Is(err, leadership.ErrNoTerm) || errors.Is(err, errChanged)
+}
 
 // Failure is one action of a plan that could not be done.
 type Failure struct {

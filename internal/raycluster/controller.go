@@ -103,7 +103,8 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, ok := r.Gate.Current(); !ok {
+	ctx, ok := leadership.Begin(ctx, r.Gate)
+	if !ok {
 		return reconcile.Result{}, r.standBy(ctx, request.NamespacedName)
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)

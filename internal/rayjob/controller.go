@@ -69,7 +69,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, ok := r.Gate.Current(); !ok {
+	ctx, ok := leadership.Begin(ctx, r.Gate)
+	if !ok {
 		// A standby does nothing, and asks Ray nothing; everything is queued again when its term begins.
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil

@@ -48,10 +48,12 @@ func render(t *testing.T, values string) rendered {
 
 func tryRender(t *testing.T, values string) (rendered, error) {
 	t.Helper()
-	return tryRenderChart(t, chartPath, releaseName, values)
+	return tryRenderChart(t, chartPath, releaseName, values,
+		"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "heliostat.io/v1alpha1/Holder")
 }
 
-func tryRenderChart(t *testing.T, chartPath, release, values string) (rendered, error) {
+// tryRenderChart renders a chart for an API server that serves these kinds, besides those that every one has.
+func tryRenderChart(t *testing.T, chartPath, release, values string, served ...string) (rendered, error) {
 	t.Helper()
 	chart, err := loader.Load(chartPath)
 	if err != nil {
@@ -61,9 +63,11 @@ func tryRenderChart(t *testing.T, chartPath, release, values string) (rendered, 
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatalf("parsing the values: %v", err)
 	}
+	capabilities := *common.DefaultCapabilities
+	capabilities.APIVersions = append(common.VersionSet{"v1", "apps/v1"}, served...)
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
 		Name: release, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
-	}, nil)
+	}, &capabilities)
 	if err != nil {
 		return rendered{}, err
 	}

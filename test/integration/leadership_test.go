@@ -76,3 +76,36 @@ func TestLosingTheLeaseEndsTheTermAndNotTheProcess(t *testing.T) {
 	}
 	g.Expect(c.List(t.Context(), &rayv1.RayClusterList{}, client.InNamespace(ns))).To(Succeed())
 }
+
+// TestANewLeaderWaitsForWhatItsPredecessorWrote gives a standby no news of Pods while the leader makes some, and lets it
+// take over. From what it knows, they are missing.
+func TestANewLeaderWaitsForWhatItsPredecessorWrote(t *testing.T) {
+	g := NewWithT(t)
+	c, ns := harness.Connect(t)
+	first := c.Run(t, ns, harness.As("first"))
+	g.Eventually(func() string { return holder(t, c, ns) }).Should(Equal("first"))
+	pause := harness.PauseOf("pods")
+	second := c.Run(t, ns, harness.As("second"), harness.Transport(pause.Transport))
+	g.Eventually(func() int { return second.Traffic.Count("watch", "pods") }).Should(BeNumerically(">", 0))
+	early := harness.NewCluster(ns, "early")
+	g.Expect(c.Create(t.Context(), early)).To(Succeed())
+	c.BecomesReady(t, early)
+
+	pause.On()
+	cluster := harness.NewCluster(ns, "demo")
+	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
+	c.BecomesReady(t, cluster)
+	first.Settle(t)
+	before := harness.Names(c.Pods(t, ns, nil))
+	first.Stop()
+	g.Eventually(func() string { return holder(t, c, ns) }).Should(Equal("second"))
+	g.Consistently(second.Traffic.Writes, 5*time.Second, time.Second).Should(BeZero(), "the new leader acts on what it does not know")
+
+	pause.Off()
+	worker := c.Pods(t, ns, harness.WorkersOf("demo"))[0]
+	c.Kill(t, &worker)
+	g.Eventually(func() int { return second.Traffic.Count("create", "pods") }).Should(Equal(1))
+	second.Settle(t)
+	g.Expect(harness.Names(c.Pods(t, ns, nil))).To(HaveLen(len(before)))
+	g.Expect(second.Traffic.Count("create", "pods")).To(Equal(1), "only what was lost is made")
+}

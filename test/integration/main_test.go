@@ -3,10 +3,18 @@
 package integration
 
 import (
+	"flag"
 	"os"
 	"testing"
 
 	"github.com/heliostat-io/heliostat/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// What runs in parallel here waits most of the time, for minutes.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(harness.Main(m))
+}

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/heliostat-io/heliostat/test/sim/kube"
+)
+
+// The times of the election, as by default.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+)
+
+// lease is the Lease: who holds it, and when that was last renewed.
+type lease struct {
+	holder  string
+	renewed time.Duration
+}
+
+// holder is the object that the fence compares with.
+type holder struct {
+	uid  string
+	term int64
+}
+
+// admit is the fence: of the operators, only the Pod that the holder object names may write.
+func (w *world) admit(r kube.Request) error {
+	if !isOperator(r.Sender) || w.plan.broken == noFence || r.Sender.UID == w.holder.uid {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: r.Kind}, r.Name.Name,
+		fmt.Errorf("heliostat-fence: Pod %s does not hold term %d", r.Sender.UID, w.holder.term))
+}
+
+// renew is what happens to a process when time has passed: it keeps the lease, or learns that it cannot.
+func (w *world) renew(p *process) {
+	switch {
+	case p.stage == standby, p.paused:
+	case !w.reaches(p) || p.leaseCut:
+		w.lapse(p)
+	case w.lease.holder != p.uid:
+		w.endTerm(p)
+	default:
+		w.lease.renewed, p.deadline = w.mono, w.mono+renewDeadline
+	}
+}
+
+// lapse ends a term whose deadline has passed.
+func (w *world) lapse(p *process) {
+	if p.stage != standby && w.mono >= p.deadline {
+		w.endTerm(p)
+	}
+}
+
+// endTerm ends the term of a process, which stays, and gives up what it has under way.
+func (w *world) endTerm(p *process) {
+	w.note("%s: term %d is over", p.uid, p.term)
+	p.stage = standby
+	for _, c := range slices.Clone(w.calls) {
+		if c.worker != nil && c.worker.process == p {
+			w.abandon(c)
+		}
+	}
+}
+
+// canStand tells whether a process can take the next step towards a term of its own.
+func (w *world) canStand(p *process) bool {
+	if !w.reaches(p) || p.leaseCut {
+		return false
+	}
+	switch p.stage {
+	case standby:
+		return w.lease.holder == "" || w.lease.holder == p.uid || w.mono >= w.lease.renewed+leaseDuration
+	case won:
+		return true
+	case fenced:
+		return w.plan.broken == noBarrier || w.caughtUp(p)
+	default:
+		return false
+	}
+}
+
+// caughtUp tells whether the caches hold everything that was accepted before the fence moved.
+func (w *world) caughtUp(p *process) bool {
+	for _, kind := range w.lab.kinds {
+		if !p.cache.Seen(kind, p.fencedAt) {
+			return false
+		}
+	}
+	return true
+}
+
+// stand takes the next step: win the lease, move the fence, pass the barrier.
+func (w *world) stand(p *process) {
+	switch p.stage {
+	case standby:
+		if w.lease.holder != p.uid {
+			w.terms++
+			p.term = w.terms
+		}
+		w.lease = lease{holder: p.uid, renewed: w.mono}
+		p.stage, p.deadline = won, w.mono+renewDeadline
+		w.note("%s wins the lease for term %d", p.uid, p.term)
+	case won:
+		if p.term < w.holder.term {
+			w.note("%s cannot move the fence: term %d holds it", p.uid, w.holder.term)
+			p.stage = standby
+			return
+		}
+		w.holder = holder{uid: p.uid, term: p.term}
+		p.stage, p.fencedAt = fenced, w.server.RV()
+		w.note("%s moves the fence to term %d", p.uid, p.term)
+	case fenced:
+		p.stage = leading
+		w.note("%s: term %d begins", p.uid, p.term)
+		p.wakeAll()
+	}
+}
+
+// wakeAll queues everything that the caches show.
+func (p *process) wakeAll() {
+	for _, bell := range p.bells {
+		p.world.must(bell.RingAll(context.Background(), p.cache, bell.list()))
+	}
+}
+
+// leader returns the process that holds lease, fence and a valid term, or nil.
+func (w *world) leader() *process {
+	for _, p := range w.processes {
+		if p.leads() && w.lease.holder == p.uid && !p.paused {
+			return p
+		}
+	}
+	return nil
+}

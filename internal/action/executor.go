@@ -33,8 +33,8 @@ type Executor struct {
 	Events events.EventRecorder
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
 	Ray *Ray
-	// Made remembers what was created until the caches show it. It may be nil where the caches show every write of
-	// the Client at once (read-your-writes).
+	// Made remembers what was created until the caches show it; see NewMade and NewDoubtful. It may be nil where no lost
+	// answer can matter.
 	Made *Made
 	// Parallel is how many actions of one plan may be under way at once; less than one counts as one.
 	Parallel int
@@ -119,6 +119,7 @@ func (e *Executor) settleCreate(ctx context.Context, a Create, answer error) err
 	if !sameOwner(found, a.Object) || !sameLabels(found, a.Object, a.Identity) {
 		return ErrCollision
 	}
+	e.Made.found(found)
 	return nil
 }
 

@@ -120,3 +120,10 @@ func (h *Holds) Forget(owner types.UID) {
 	defer h.mu.Unlock()
 	delete(h.byOwner, owner)
 }
+
+// ForgetAll drops everything: what was refused in an earlier term says nothing about this one.
+func (h *Holds) ForgetAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.byOwner)
+}

@@ -217,7 +217,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), w.series(ctx, registerer, gate)); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
-	var made *action.Made
+	made := action.NewDoubtful(w.clock)
 	if !readsOwnWrites(w.cfg) {
 		made = action.NewMade(w.clock)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Bell *wake.Bell
 	// Concurrency is how many RayClusters are planned at once.
 	Concurrency int
+
+	term leadership.Change
 }
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
@@ -97,11 +100,23 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}}}
 }
 
+// forgetAll drops what was remembered in an earlier term: meanwhile another leader has written, or has followed another
+// spec.
+func (r *Reconciler) forgetAll() {
+	r.Holds.ForgetAll()
+	r.Streaks.ForgetAll()
+	r.Specs.ForgetAll()
+}
+
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, ok := r.Gate.Current(); !ok {
+	term, ok := r.Gate.Current()
+	if !ok {
 		// A standby does nothing; everything is queued again when its term begins.
 		return reconcile.Result{}, nil
+	}
+	if r.term.Seen(term) {
+		r.forgetAll()
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
 	if err != nil || snapshot.Cluster == nil {
@@ -113,8 +128,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Streaks.Forget(uid)
 		r.Specs.Forget(uid)
 	}
-	if !r.Executor.Made.AllSeen(uid, snapshot.uids()) {
-		return reconcile.Result{RequeueAfter: action.StalePause}, nil
+	if seen, err := r.Executor.AllSeen(ctx, uid, snapshot.uids()); err != nil || !seen {
+		return requeue(action.StalePause, err)
 	}
 	now := r.Clock.Now()
 	snapshot.Holds = r.Holds.Of(uid)
@@ -132,4 +147,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	retry := r.Holds.Record(uid, plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry)}, nil
+}
+
+// requeue asks for another pass after a pause, or lets the error ask for one.
+func requeue(pause time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: pause}, nil
 }

@@ -39,6 +39,13 @@ func (s *Specs) Forget(cluster types.UID) {
 	delete(s.byCluster, cluster)
 }
 
+// ForgetAll drops everything.
+func (s *Specs) ForgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byCluster)
+}
+
 // chooseSpec makes the plan act upon the last spec that made sense when the present one does not. What the user or Ray's
 // autoscaler asks for in numbers and in suspension is still followed.
 func (p *planner) chooseSpec() {

@@ -47,6 +47,8 @@ type Reconciler struct {
 	Bell *wake.Bell
 	// Concurrency is how many RayJobs are planned at once.
 	Concurrency int
+
+	term leadership.Change
 }
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
@@ -69,10 +71,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if _, ok := r.Gate.Current(); !ok {
+	term, ok := r.Gate.Current()
+	if !ok {
 		// A standby does nothing, and asks Ray nothing; everything is queued again when its term begins.
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
+	}
+	if r.term.Seen(term) {
+		r.Holds.ForgetAll()
 	}
 	snapshot, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {

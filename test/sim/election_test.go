@@ -16,6 +16,7 @@ import (
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
 )
 
 // lease is the Lease: who holds it, and when that was last renewed.

@@ -109,7 +109,7 @@ func (w *world) strike() {
 	case away:
 		w.apiAway = true
 	case clockJump:
-		p.offset += time.Duration(w.rng.IntN(7200)-3600) * time.Second / 4
+		p.offset = time.Duration(w.rng.Int64N(2*int64(w.scenario.skew())) - int64(w.scenario.skew()))
 	case twoLeaders:
 		// The Lease is deleted, and another process takes it before this one looks again.
 		w.lease.holder = ""

@@ -68,6 +68,10 @@ func (p *process) send(ctx context.Context, r kube.Request) (client.Object, erro
 
 // arrive lets a request arrive, and answers it.
 func (w *world) arrive(c *call) {
+	w.tick()
+	if !slices.Contains(w.calls, c) {
+		return // its sender gave up in that moment
+	}
 	c.answer, c.err = c.carryOut()
 	if c.mutates || c.err != nil {
 		w.note("%s: %s%s", c.sender.UID, c.what, outcome(c.err))

@@ -173,7 +173,7 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 	}
 	p.poller.bell = jobs
 	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: jobs.Ring})
-	var made *action.Made
+	made := action.NewDoubtful(p)
 	if !w.plan.readOwnWrites {
 		made = action.NewMade(p)
 	}
@@ -183,7 +183,7 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 		(&raycluster.Reconciler{Reader: client, Executor: executor, Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
 		(&rayjob.Reconciler{Reader: client, Executor: executor, Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller,
-			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 5 * time.Minute}, Clock: p, Bell: jobs}).SetupWithManager(mgr),
+			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour}, Clock: p, Bell: jobs}).SetupWithManager(mgr),
 	)
 	if err != nil {
 		panic(err)

@@ -198,10 +198,16 @@ func (p *process) letSend() bool {
 type poller struct {
 	process *process
 	bell    *wake.Bell
-	seen    map[poll.Key]*poll.Observation
+	seen    map[poll.Key]*tracked
 }
 
-func newPoller(p *process) *poller { return &poller{process: p, seen: map[poll.Key]*poll.Observation{}} }
+// tracked is a target with the last answer about it, and when the next question is due.
+type tracked struct {
+	poll.Observation
+	next time.Duration
+}
+
+func newPoller(p *process) *poller { return &poller{process: p, seen: map[poll.Key]*tracked{}} }
 
 // askEvery is the pause between two questions about one job.
 const askEvery = 3 * time.Second
@@ -209,7 +215,7 @@ const askEvery = 3 * time.Second
 // Track begins to ask about a target.
 func (a *poller) Track(target poll.Target) {
 	if seen := a.seen[target.Owner]; seen == nil || seen.Target != target {
-		a.seen[target.Owner] = &poll.Observation{Target: target}
+		a.seen[target.Owner] = &tracked{Observation: poll.Observation{Target: target}}
 	}
 }
 
@@ -222,14 +228,14 @@ func (a *poller) Observation(key poll.Key) (poll.Observation, bool) {
 	if seen == nil {
 		return poll.Observation{}, false
 	}
-	return *seen, true
+	return seen.Observation, true
 }
 
 // due returns the targets to ask about now, in order.
 func (a *poller) due() []poll.Key {
 	var due []poll.Key
 	for key, seen := range a.seen {
-		if a.process.Since(seen.Asked) >= askEvery {
+		if seen.next <= a.process.world.mono {
 			due = append(due, key)
 		}
 	}
@@ -239,7 +245,7 @@ func (a *poller) due() []poll.Key {
 
 // ask asks Ray about one target, and tells whether that woke the controller.
 func (a *poller) ask(key poll.Key) bool {
-	before := *a.seen[key]
+	before := a.seen[key].Observation
 	after := before
 	after.Asked = a.process.Now()
 	if head := a.process.world.headAt(before.Target.BaseURL); head == nil {
@@ -256,7 +262,7 @@ func (a *poller) ask(key poll.Key) bool {
 			after.JobFound, after.Job = poll.Found, &details
 		}
 	}
-	*a.seen[key] = after
+	*a.seen[key] = tracked{Observation: after, next: a.process.world.mono + askEvery}
 	if !tells(before, after) {
 		return false
 	}

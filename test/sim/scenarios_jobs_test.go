@@ -21,9 +21,9 @@ func jobScenarios() []scenario {
 	overHTTP := func(j *rayv1.RayJob) { j.Spec.SubmissionMode = rayv1.HTTPMode }
 	retried := func(j *rayv1.RayJob) { j.Spec.BackoffLimit = ptr.To[int32](1) }
 	return []scenario{
-		{name: "a job runs to its end and its cluster goes", objects: job()},
+		{name: "a job runs to its end and its cluster goes", sameClocks: true, objects: job()},
 		{name: "a job is submitted over HTTP", objects: job(overHTTP), usesHTTP: true},
-		{name: "a job fails, and succeeds at the second attempt", objects: job(retried),
+		{name: "a job fails, and succeeds at the second attempt", sameClocks: true, objects: job(retried),
 			outcomes: []dashboard.JobStatus{dashboard.JobFailed}},
 		{name: "a job over HTTP fails twice", objects: job(overHTTP, retried), usesHTTP: true,
 			outcomes: []dashboard.JobStatus{dashboard.JobFailed, dashboard.JobFailed}},
@@ -34,7 +34,7 @@ func jobScenarios() []scenario {
 		{name: "a running job is deleted", objects: job(overHTTP), usesHTTP: true,
 			outcomes: []dashboard.JobStatus{forever},
 			changes:  []change{{"delete", func(w *world) { w.removeAll("RayJob", func(object) bool { return true }) }}}},
-		{name: "a running job loses its head", objects: job(),
+		{name: "a running job loses its head", sameClocks: true, objects: job(),
 			outcomes: []dashboard.JobStatus{forever},
 			changes:  []change{lose(rayv1.HeadGroupName)}},
 	}

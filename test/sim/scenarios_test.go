@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +20,24 @@ type scenario struct {
 	changes []change
 	// outcomes are how the Ray jobs end, in the order in which they are started; SUCCEEDED by default.
 	outcomes []dashboard.JobStatus
+	// anyTime means that the end does not depend on when the changes are made.
+	anyTime bool
 	// balanced are the roles of which only the difference of creates and deletes is compared. A replica of several hosts
 	// of which a crash left only some is made anew, because nobody can tell it from one that has lost a host.
 	balanced []string
+	// sameClocks limits how far the clocks of operators and Kubernetes may be apart to less than the 30 s for which a
+	// RayJob waits for Ray to know the job of a submitter that has ended.
+	sameClocks bool
 	// usesHTTP is true where the operator itself sends to Ray.
 	usesHTTP bool
+}
+
+// skew is how far a clock may jump.
+func (s *scenario) skew() time.Duration {
+	if s.sameClocks {
+		return 20 * time.Second
+	}
+	return time.Hour
 }
 
 // change is something that a user, Ray's autoscaler or fate does.
@@ -36,18 +51,18 @@ func clusterScenarios() []scenario {
 		return func() []object { return []object{demoCluster(edits...)} }
 	}
 	return []scenario{
-		{name: "a cluster grows and shrinks", objects: plain(),
+		{name: "a cluster grows and shrinks", anyTime: true, objects: plain(),
 			changes: []change{scale(3), scale(1)}},
 		{name: "a cluster loses its head, then its workers", objects: plain(),
 			changes: []change{lose(rayv1.HeadGroupName), lose("a")}},
-		{name: "a cluster is suspended and resumed", objects: plain(),
+		{name: "a cluster is suspended and resumed", anyTime: true, objects: plain(),
 			changes: []change{
 				edit("suspend", func(c *rayv1.RayCluster) { c.Spec.Suspend = ptr.To(true) }),
 				edit("resume", func(c *rayv1.RayCluster) { c.Spec.Suspend = nil })}},
 		{name: "replicas of several hosts lose one, and one goes", objects: plain(func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[0].NumOfHosts = 2 }),
 			balanced: []string{"Pod demo/a"},
-			changes: []change{loseOne("a"), scale(1)}},
-		{name: "a cluster is recreated for a new image", objects: plain(func(c *rayv1.RayCluster) {
+			changes:  []change{loseOne("a"), scale(1)}},
+		{name: "a cluster is recreated for a new image", anyTime: true, objects: plain(func(c *rayv1.RayCluster) {
 			c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterRecreate)}
 		}),
 			changes: []change{edit("new image", func(c *rayv1.RayCluster) {
@@ -57,11 +72,11 @@ func clusterScenarios() []scenario {
 		{name: "Ray's autoscaler scales a cluster, and is switched off", objects: plain(autoscaled),
 			changes: []change{scale(3), {"the autoscaler names a victim", nameVictim},
 				edit("autoscaler off", func(c *rayv1.RayCluster) { c.Spec.EnableInTreeAutoscaling = nil })}},
-		{name: "a cluster with a token loses it", objects: plain(func(c *rayv1.RayCluster) {
+		{name: "a cluster with a token loses it", anyTime: true, objects: plain(func(c *rayv1.RayCluster) {
 			c.Spec.RayVersion, c.Spec.AuthOptions = "2.52.0", &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
 		}),
 			changes: []change{{"the Secret is deleted", func(w *world) { w.removeAll("Secret", func(object) bool { return true }) }}}},
-		{name: "a cluster is deleted and made anew under its name", objects: plain(),
+		{name: "a cluster is deleted and made anew under its name", anyTime: true, objects: plain(),
 			changes: []change{{"delete", func(w *world) { w.removeAll("RayCluster", func(object) bool { return true }) }},
 				{"make anew", func(w *world) {
 					if w.server.Get("RayCluster", named("demo")) == nil {

@@ -46,9 +46,15 @@ func (w *world) options() []option {
 		}
 	}
 	for _, d := range w.deeds() {
-		add(3, func() { w.note("%s", d.what); d.do() })
+		add(3, func() { w.perform(d) })
 	}
 	return options
+}
+
+func (w *world) perform(d deed) {
+	w.tick()
+	w.note("%s", d.what)
+	d.do()
 }
 
 func (w *world) workerOptions(worker *worker, add func(int, func())) {
@@ -178,8 +184,7 @@ func (w *world) round() bool {
 		happened = true
 	}
 	for _, d := range w.deeds() {
-		w.note("%s", d.what)
-		d.do()
+		w.perform(d)
 		happened = true
 	}
 	return happened

@@ -43,7 +43,9 @@ func TestSeeds(t *testing.T) {
 
 // draw returns scenario and plan of a seed.
 func (l *lab) draw(seed uint64) (*scenario, plan) {
-	return &l.scenarios[seed%uint64(len(l.scenarios))], planOf(seed)
+	s, p := &l.scenarios[seed%uint64(len(l.scenarios))], planOf(seed)
+	p.hasty = p.hasty && s.anyTime
+	return s, p
 }
 
 // judge plays a seed and returns what is wrong.

@@ -105,6 +105,9 @@ func (w *world) move(by time.Duration) {
 	}
 }
 
+// tick lets a moment pass: nothing happens in no time.
+func (w *world) tick() { w.move(time.Millisecond) }
+
 // nextTimer is when something is due next that is not due yet.
 func (w *world) nextTimer() (at time.Duration, ok bool) {
 	soonest := func(t time.Duration) {
@@ -122,11 +125,11 @@ func (w *world) nextTimer() (at time.Duration, ok bool) {
 			}
 		}
 		for _, seen := range p.poller.seen {
-			soonest(w.mono + max(askEvery-p.Since(seen.Asked), time.Millisecond))
+			soonest(seen.next)
 		}
 	}
-	if w.leader() == nil && w.lease.holder != "" {
-		soonest(w.lease.renewed + leaseDuration)
+	if w.leader() == nil {
+		soonest(w.mono + retryPeriod)
 	}
 	return at, ok
 }

@@ -46,11 +46,19 @@ func (w *world) renew(p *process) {
 	case p.stage == standby, p.paused:
 	case !w.reaches(p) || p.leaseCut:
 		w.lapse(p)
+	case w.mono-p.renewed < retryPeriod:
+		// It does not look yet.
 	case w.lease.holder != p.uid:
 		w.endTerm(p)
 	default:
-		w.lease.renewed, p.deadline = w.mono, w.mono+renewDeadline
+		w.extend(p)
 	}
+}
+
+// extend renews the lease for a process.
+func (w *world) extend(p *process) {
+	w.lease = lease{holder: p.uid, renewed: w.mono}
+	p.renewed, p.deadline = w.mono, w.mono+renewDeadline
 }
 
 // lapse ends a term whose deadline has passed.
@@ -106,8 +114,9 @@ func (w *world) stand(p *process) {
 			w.terms++
 			p.term = w.terms
 		}
-		w.lease = lease{holder: p.uid, renewed: w.mono}
-		p.stage, p.deadline = won, w.mono+renewDeadline
+		w.extend(p)
+		p.stage = won
+		w.forgetLate(p)
 		w.note("%s wins the lease for term %d", p.uid, p.term)
 	case won:
 		if p.term < w.holder.term {
@@ -122,6 +131,16 @@ func (w *world) stand(p *process) {
 		p.stage = leading
 		w.note("%s: term %d begins", p.uid, p.term)
 		p.wakeAll()
+	}
+}
+
+// forgetLate drops what the process sent in earlier terms and what has not arrived yet. The fence compares Pods, not
+// terms, so it would let such a request in; the protection against it is that no network holds a request so long.
+func (w *world) forgetLate(p *process) {
+	for _, c := range slices.Clone(w.calls) {
+		if c.worker == nil && c.sender.UID == p.uid && !w.plan.lateOwn {
+			w.breakOff(c, "is lost for good", errReset())
+		}
 	}
 }
 

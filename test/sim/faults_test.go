@@ -59,6 +59,8 @@ type plan struct {
 	tornReads bool
 	// hasty users do not wait until what they asked for before is done.
 	hasty bool
+	// lateOwn lets requests of an earlier term arrive while their sender leads again.
+	lateOwn bool
 	// restart brings a process that died before a certain request back at once.
 	restart bool
 	// length is the number of random steps in a stage.
@@ -71,8 +73,8 @@ func undisturbed() plan { return plan{replicas: 2, readOwnWrites: true} }
 // planOf draws the plan of a seed. A few kinds of faults at a time go deeper than all of them at once.
 func planOf(seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	p := plan{seed: seed, replicas: 2 + rng.IntN(2), budget: 1 + rng.IntN(4), readOwnWrites: rng.IntN(4) > 0,
-		tornReads: rng.IntN(3) == 0, hasty: rng.IntN(4) == 0, length: 20 + rng.IntN(80)}
+	p := plan{seed: seed, replicas: 2 + rng.IntN(2), budget: 1 + rng.IntN(6), readOwnWrites: rng.IntN(4) > 0,
+		tornReads: rng.IntN(3) == 0, hasty: rng.IntN(4) == 0, length: 30 + rng.IntN(90)}
 	for _, f := range allFaults() {
 		if rng.IntN(3) == 0 {
 			p.faults = append(p.faults, f)
@@ -103,6 +105,7 @@ func (w *world) strike() {
 		p.paused = true
 	case stale:
 		p.frozen = w.lab.watched[w.rng.IntN(len(w.lab.watched))]
+		p.speed = 6 // the others are up to date
 		w.note("fault: the cache of %s for %s stands still", p.uid, p.frozen)
 		w.budget--
 		return
@@ -113,6 +116,7 @@ func (w *world) strike() {
 	case twoLeaders:
 		// The Lease is deleted, and another process takes it before this one looks again.
 		w.lease.holder = ""
+		p.leaseCut = w.rng.IntN(2) == 0
 	case leaseCut:
 		p.leaseCut = true
 	default:
@@ -163,14 +167,20 @@ func (w *world) recoveries() []func() {
 func replica(i int) string { return fmt.Sprintf("operator-%d", i) }
 
 // heal takes all lasting faults back. What still travels arrives now, or never.
-func (w *world) heal() {
+//
+// What was sent in a term that is over may travel on until the end.
+func (w *world) heal(last bool) {
 	w.chaos = false
 	for _, undo := range w.recoveries() {
 		undo()
 	}
 	for _, c := range slices.Clone(w.calls) {
-		if c.worker == nil && w.rng.IntN(2) == 0 {
+		switch {
+		case c.worker != nil:
+		case w.rng.IntN(3) == 0:
 			w.breakOff(c, "is lost for good", errReset())
+		case last:
+			w.arrive(c)
 		}
 	}
 }
@@ -180,7 +190,7 @@ func (w *world) handle(c *call) {
 	switch {
 	case w.apiAway && !c.toRay():
 		w.breakOff(c, "cannot be sent", errors.New("dial tcp: connect: connection refused"))
-	case w.may(slowRequest, 8):
+	case w.may(slowRequest, 5):
 		w.note("fault: %s: %s is stuck in the network", c.sender.UID, c.what)
 		c.held = true
 	case w.may(lostRequest, 8):

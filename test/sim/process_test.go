@@ -50,10 +50,13 @@ type process struct {
 	dead, paused, leaseCut bool
 	frozen                 string // the kind whose cache stands still
 	offset                 time.Duration
+	// speed is how quickly its caches learn of changes, compared with other things that happen.
+	speed int
 
 	// Its view of the election, on the monotonic clock.
 	stage    stage
 	term     int64
+	renewed  time.Duration
 	deadline time.Duration
 	fencedAt int64
 
@@ -130,7 +133,7 @@ func (w *world) launch(name string) *process {
 	w.lives++
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{world: w, name: name, uid: fmt.Sprintf("%s-life-%d", name, w.lives), cache: kube.NewCache(w.server),
-		cancel: cancel, own: map[string]int64{}}
+		cancel: cancel, own: map[string]int64{}, speed: 1 + w.rng.IntN(6)}
 	p.poller = newPoller(p)
 	mgr := &simManager{process: p}
 	p.mustSetUp(mgr)

@@ -37,7 +37,7 @@ func (s *scenario) skew() time.Duration {
 	if s.sameClocks {
 		return 20 * time.Second
 	}
-	return time.Hour
+	return 5 * time.Minute
 }
 
 // change is something that a user, Ray's autoscaler or fate does.
@@ -83,6 +83,11 @@ func clusterScenarios() []scenario {
 						w.must(w.server.Add(demoCluster()))
 					}
 				}}}},
+		{name: "a cluster is replaced at once under its name", objects: plain(),
+			changes: []change{{"replace", func(w *world) {
+				w.removeAll("RayCluster", func(object) bool { return true })
+				w.must(w.server.Add(demoCluster()))
+			}}}},
 	}
 }
 

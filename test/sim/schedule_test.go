@@ -26,7 +26,7 @@ func (w *world) options() []option {
 		if !w.apiAway {
 			for _, kind := range w.lab.kinds {
 				if kind != p.frozen && p.cache.Pending(kind) > 0 {
-					add(4, func() { w.deliver(p, kind) })
+					add(p.speed, func() { w.deliver(p, kind) })
 				}
 			}
 		}
@@ -86,10 +86,10 @@ func (w *world) turmoil(changes *[]change) {
 		options := w.options()
 		recoveries := w.recoveries()
 		if w.budget > 0 && len(w.processes) > 0 {
-			options = append(options, option{1, w.strike})
+			options = append(options, option{2, w.strike})
 		}
-		for _, undo := range recoveries {
-			options = append(options, option{1, undo})
+		if len(recoveries) > 0 {
+			options = append(options, option{1, recoveries[w.rng.IntN(len(recoveries))]})
 		}
 		if w.plan.hasty && len(*changes) > 0 {
 			options = append(options, option{1, func() { w.nextChange(changes) }})
@@ -98,16 +98,17 @@ func (w *world) turmoil(changes *[]change) {
 		w.pick(options)
 		w.bury()
 	}
-	w.heal()
+	w.heal(len(*changes) == 0)
 }
 
-// letTimePass goes to the next timer, or far beyond it.
+// letTimePass goes to the next timer or beyond it, but never far: much else can happen now.
 func (w *world) letTimePass() {
-	if w.rng.IntN(4) == 0 {
-		w.move(time.Duration(w.rng.IntN(20_000)) * time.Millisecond)
-		return
+	const far = 20 * time.Second
+	by := time.Duration(w.rng.Int64N(int64(far)))
+	if at, ok := w.nextTimer(); ok && w.rng.IntN(4) > 0 {
+		by = min(at-w.mono, far)
 	}
-	w.advance()
+	w.move(by)
 }
 
 func (w *world) pick(options []option) {
@@ -140,14 +141,18 @@ func (w *world) bury() {
 // The limits of what a world may take to settle.
 const (
 	// fairRounds is how many rounds, in each of which everything that can happen does.
-	fairRounds = 400
-	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off.
+	fairRounds = 1000
+	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off. Where
+	// clocks jump it is longer, because the model's clocks have no monotonic part, by which real processes wait.
 	quiet = 150 * time.Second
 )
 
 // settle lets everything that can happen do so, round by round and in order, until nothing happens any more.
 func (w *world) settle() {
-	quietSince, sent := w.mono, w.sent
+	quietSince, sent, quiet := w.mono, w.sent, quiet
+	if slices.Contains(w.plan.faults, clockJump) {
+		quiet += 2 * w.scenario.skew()
+	}
 	for range fairRounds {
 		happened := w.round()
 		if happened || w.sent != sent {
@@ -179,10 +184,7 @@ func (w *world) round() bool {
 		}
 		happened = w.work(p) || happened
 	}
-	for _, c := range slices.Clone(w.calls) {
-		w.arrive(c)
-		happened = true
-	}
+	happened = w.answerAll() || happened
 	for _, d := range w.deeds() {
 		w.perform(d)
 		happened = true
@@ -239,10 +241,16 @@ func (w *world) workOn(worker *worker) {
 	w.bury()
 }
 
-func (w *world) answerAll() {
+// answerAll lets every request arrive that somebody waits for.
+func (w *world) answerAll() bool {
+	happened := false
 	for _, c := range slices.Clone(w.calls) {
-		w.arrive(c)
+		if c.worker != nil {
+			w.arrive(c)
+			happened = true
+		}
 	}
+	return happened
 }
 
 // nextChange lets the user make the next change.

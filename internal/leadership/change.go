@@ -1,6 +1,9 @@
 package leadership
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Change tells when a process leads in another term than before, so that what it remembers of an earlier one can be
 // dropped: another leader may have acted in between. The zero value is ready for use.
@@ -8,13 +11,18 @@ type Change struct {
 	mu    sync.Mutex
 	known bool
 	term  int64
+	since time.Time
 }
 
-// Seen takes in the present term and tells whether it is another one than the last time. It is false the first time.
-func (c *Change) Seen(term Term) bool {
+// Seen takes in the present term. It tells whether that is another one than the last time, which it is not the first
+// time, and since when it is known, by the clock that now is from.
+func (c *Change) Seen(term Term, now time.Time) (changed bool, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed := c.known && c.term != term.Number
-	c.known, c.term = true, term.Number
-	return changed
+	if c.known && c.term == term.Number {
+		return false, c.since
+	}
+	changed = c.known
+	c.known, c.term, c.since = true, term.Number, now
+	return changed, now
 }

@@ -1,15 +1,22 @@
 package leadership
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestChangeTellsOfAnotherTermOnce(t *testing.T) {
 	var change Change
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	for i, step := range []struct {
-		term int64
-		want bool
-	}{{3, false}, {3, false}, {5, true}, {5, false}, {0, true}, {0, false}} {
-		if got := change.Seen(Term{Number: step.term}); got != step.want {
-			t.Errorf("step %d: term %d counts as another one: %t, want %t", i, step.term, got, step.want)
+		term  int64
+		want  bool
+		since int
+	}{{3, false, 0}, {3, false, 0}, {5, true, 2}, {5, false, 2}, {0, true, 4}, {0, false, 4}} {
+		changed, since := change.Seen(Term{Number: step.term}, at(i))
+		if changed != step.want || !since.Equal(at(step.since)) {
+			t.Errorf("step %d: term %d counts as another one: %t, want %t; known since second %d, want %d",
+				i, step.term, changed, step.want, since.Unix(), step.since)
 		}
 	}
 }

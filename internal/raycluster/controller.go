@@ -106,6 +106,7 @@ func (r *Reconciler) forgetAll() {
 	r.Holds.ForgetAll()
 	r.Streaks.ForgetAll()
 	r.Specs.ForgetAll()
+	r.Executor.Made.ForgetAll()
 }
 
 // Reconcile is observe → plan → apply.
@@ -115,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// A standby does nothing; everything is queued again when its term begins.
 		return reconcile.Result{}, nil
 	}
-	if r.term.Seen(term) {
+	if changed, _ := r.term.Seen(term, r.Clock.Now()); changed {
 		r.forgetAll()
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
@@ -128,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Streaks.Forget(uid)
 		r.Specs.Forget(uid)
 	}
-	if seen, err := r.Executor.AllSeen(ctx, uid, snapshot.uids()); err != nil || !seen {
+	if seen, err := r.Executor.AllSeen(ctx, snapshot.Cluster, snapshot.uids()); err != nil || !seen {
 		return requeue(action.StalePause, err)
 	}
 	now := r.Clock.Now()

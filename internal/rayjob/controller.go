@@ -77,10 +77,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
-	if r.term.Seen(term) {
+	changed, since := r.term.Seen(term, r.Clock.Now())
+	if changed {
 		r.Holds.ForgetAll()
 	}
-	snapshot, err := r.observe(ctx, request.NamespacedName)
+	snapshot, err := r.observe(ctx, request.NamespacedName, since)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

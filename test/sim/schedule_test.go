@@ -302,7 +302,7 @@ func (w *world) handOver() {
 		w.fail("the world was settled, yet the next leader sent %d requests", w.sent-sent)
 	}
 	if after := w.state(); after != state {
-		w.fail("the world was settled, yet the next leader changed it")
+		w.fail("the world was settled, yet the next leader changed it from\n%sto\n%s", state, after)
 	}
 }
 

@@ -85,7 +85,7 @@ func (k *Keeper) Current() (Term, bool) {
 func (k *Keeper) Enter(ctx context.Context) (context.Context, func(), error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.valid || !time.Now().Before(k.term.Deadline) {
+	if !k.valid || !time.Now().Before(k.term.Deadline) || !MayGoOn(ctx, k.term) {
 		return nil, nil, ErrNoTerm
 	}
 	k.underWay.Add(1)

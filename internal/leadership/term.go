@@ -28,7 +28,7 @@ type Term struct {
 type Gate interface {
 	// Current returns the valid term, or false when there is none.
 	Current() (Term, bool)
-	// Enter admits one write. The returned context ends when the caller's does, when the term's deadline passes or
+	// Enter admits one write. What was planned in another term, see Planned, is not admitted. The returned context ends when the caller's does, when the term's deadline passes or
 	// when the term ends, whichever is first. The caller must call done when the write has returned. The error is
 	// ErrNoTerm when no term is valid.
 	Enter(ctx context.Context) (write context.Context, done func(), err error)

@@ -116,6 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		// A standby does nothing; everything is queued again when its term begins.
 		return reconcile.Result{}, nil
 	}
+	ctx = leadership.Planned(ctx, term)
 	if changed, _ := r.term.Seen(term, r.Clock.Now()); changed {
 		r.forgetAll()
 	}

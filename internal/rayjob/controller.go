@@ -77,6 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
+	ctx = leadership.Planned(ctx, term)
 	changed, since := r.term.Seen(term, r.Clock.Now())
 	if changed {
 		r.Holds.ForgetAll()

@@ -215,7 +215,7 @@ func (w *world) kill(p *process) {
 }
 
 // Now is the wall clock of the process.
-func (p *process) Now() time.Time { return p.world.now().Add(p.offset) }
+func (p *process) Now() time.Time { return reading(p.world.now().Add(p.offset), p.world.mono) }
 
 // Since returns the time since t by that clock.
 func (p *process) Since(t time.Time) time.Duration { return p.Now().Sub(t) }
@@ -236,7 +236,7 @@ func (g gate) Enter(ctx context.Context) (context.Context, func(), error) {
 	if err := workerOf(ctx).park(nil); err != nil {
 		return nil, nil, err
 	}
-	if !g.process.leads() {
+	if !g.process.leads() || !leadership.MayGoOn(ctx, leadership.Term{Number: g.process.term}) {
 		return nil, nil, leadership.ErrNoTerm
 	}
 	return ctx, func() {}, nil

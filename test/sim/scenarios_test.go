@@ -37,7 +37,7 @@ func (s *scenario) skew() time.Duration {
 	if s.sameClocks {
 		return 20 * time.Second
 	}
-	return 5 * time.Minute
+	return time.Hour
 }
 
 // change is something that a user, Ray's autoscaler or fate does.

@@ -142,17 +142,13 @@ func (w *world) bury() {
 const (
 	// fairRounds is how many rounds, in each of which everything that can happen does.
 	fairRounds = 1000
-	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off. Where
-	// clocks jump it is longer, because the model's clocks have no monotonic part, by which real processes wait.
+	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off.
 	quiet = 150 * time.Second
 )
 
 // settle lets everything that can happen do so, round by round and in order, until nothing happens any more.
 func (w *world) settle() {
-	quietSince, sent, quiet := w.mono, w.sent, quiet
-	if slices.Contains(w.plan.faults, clockJump) {
-		quiet += 2 * w.scenario.skew()
-	}
+	quietSince, sent := w.mono, w.sent
 	for range fairRounds {
 		happened := w.round()
 		if happened || w.sent != sent {
@@ -204,7 +200,9 @@ func (w *world) work(p *process) bool {
 			if p.letSend() {
 				w.steps++
 			}
-			w.answerAll()
+			if w.answerAll() {
+				w.steps++
+			}
 			w.bury()
 		}
 		for _, key := range p.poller.due() {

@@ -12,7 +12,7 @@ unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 say "generated files"
 before=$(mktemp) && after=$(mktemp)
 trap 'rm -f "$before" "$after"' EXIT
-state() { cat api/*/zz_generated.*.go charts/heliostat/crds/*.yaml charts/heliostat/files/*.yaml docs/reference/*.md | sha256sum; }
+state() { cat api/*/zz_generated.*.go api/*/*/zz_generated.*.go charts/heliostat/crds/*.yaml charts/heliostat/files/*.yaml docs/reference/*.md | sha256sum; }
 state >"$before"
 hack/generate.sh
 state >"$after"

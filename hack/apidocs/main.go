@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	heliostatv1alpha1 "github.com/heliostat-io/heliostat/api/heliostat/v1alpha1"
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	rayv1alpha1 "github.com/heliostat-io/heliostat/api/v1alpha1"
 )
@@ -96,7 +97,7 @@ type typeIndex struct{ scheme *runtime.Scheme }
 
 func newTypeIndex() (typeIndex, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(rayv1.AddToScheme(scheme), rayv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(rayv1.AddToScheme(scheme), rayv1alpha1.AddToScheme(scheme), heliostatv1alpha1.AddToScheme(scheme)); err != nil {
 		return typeIndex{}, fmt.Errorf("registering the API types: %w", err)
 	}
 	return typeIndex{scheme: scheme}, nil

@@ -12,21 +12,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// pageVersion is the version that the pages describe; the older one is frozen and deprecated.
-const pageVersion = "v1"
-
-// writePages writes one page for each kind, with every field of our own.
+// writePages writes one page for each kind, with every field of our own. It describes the version that is stored; older
+// ones are frozen and deprecated.
 func writePages(crds []crd, types typeIndex, dir string) error {
 	for _, c := range crds {
-		i := slices.IndexFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == pageVersion })
+		i := slices.IndexFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 		if i < 0 {
-			return fmt.Errorf("CRD %s has no version %s", c.Metadata.Name, pageVersion)
+			return fmt.Errorf("CRD %s stores no version", c.Metadata.Name)
 		}
-		t, err := types.typeOf(c, pageVersion)
+		t, err := types.typeOf(c, c.Spec.Versions[i].Name)
 		if err != nil {
 			return err
 		}
-		p := &page{kind: c.Spec.Names.Kind}
+		p := &page{kind: c.Spec.Names.Kind, group: c.Spec.Group}
 		p.write(c.Spec.Versions[i], t)
 		name := filepath.Join(dir, "api-"+strings.ToLower(p.kind)+".md")
 		if err := os.WriteFile(name, p.text.Bytes(), 0o644); err != nil {
@@ -38,13 +36,13 @@ func writePages(crds []crd, types typeIndex, dir string) error {
 
 // page is the page of one kind in the making.
 type page struct {
-	kind string
-	text bytes.Buffer
+	kind, group string
+	text        bytes.Buffer
 }
 
 func (p *page) write(version apiextensionsv1.CustomResourceDefinitionVersion, t reflect.Type) {
 	schema := version.Schema.OpenAPIV3Schema
-	fmt.Fprintf(&p.text, "<!-- Generated from api/ by `make generate`. Do not edit. -->\n# %s (ray.io/%s)\n\n%s\n", p.kind, version.Name, schema.Description)
+	fmt.Fprintf(&p.text, "<!-- Generated from api/ by `make generate`. Do not edit. -->\n# %s (%s/%s)\n\n%s\n", p.kind, p.group, version.Name, schema.Description)
 	p.writeRules("Rules when an object is created", schema.XValidations)
 	for _, part := range []string{"spec", "status"} {
 		field, found := t.FieldByName(strings.ToUpper(part[:1]) + part[1:])

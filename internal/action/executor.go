@@ -29,6 +29,8 @@ type Executor struct {
 	Live client.Reader
 	// Gate admits each write.
 	Gate leadership.Gate
+	// Fenced is called when the API server refused a write because this replica is not the holder. It may be nil.
+	Fenced func()
 	// Events receives what users must notice.
 	Events events.EventRecorder
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
@@ -80,20 +82,35 @@ func (e *Executor) do(ctx context.Context, a Action) error {
 		return err
 	}
 	defer done()
+	return e.fenced(e.write(write, a))
+}
+
+func (e *Executor) write(ctx context.Context, a Action) error {
 	switch a := a.(type) {
 	case Create:
-		return e.create(write, a)
+		return e.create(ctx, a)
 	case Apply:
-		return e.apply(write, a)
+		return e.apply(ctx, a)
 	case MakeToken:
-		return e.makeToken(write, a)
+		return e.makeToken(ctx, a)
 	case Delete:
-		return e.delete(write, a)
+		return e.delete(ctx, a)
 	case Finalizers:
-		return e.finalizers(write, a)
+		return e.finalizers(ctx, a)
 	default:
 		return fmt.Errorf("unknown action %T", a)
 	}
+}
+
+// fenced makes a refusal by the fence what it is: no failure of the write, but the end of the term.
+func (e *Executor) fenced(err error) error {
+	if !leadership.Refused(err) {
+		return err
+	}
+	if e.Fenced != nil {
+		e.Fenced()
+	}
+	return fmt.Errorf("%w: %w", leadership.ErrNoTerm, err)
 }
 
 func (e *Executor) create(ctx context.Context, a Create) error {
@@ -205,7 +222,7 @@ func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
 	defer done()
 	patch := client.MergeFromWithOptions(s.Base, client.MergeFromWithOptimisticLock{})
 	written := copyOf(s.Object)
-	if err := e.Client.Status().Patch(write, written, patch); err != nil {
+	if err := e.fenced(e.Client.Status().Patch(write, written, patch)); err != nil {
 		if outcomeUnknown(err) {
 			written = copyOf(s.Object)
 			written.SetResourceVersion("")

@@ -9,6 +9,7 @@ package action
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;delete;get;list;watch
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create;delete;get;list;patch;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=create;delete;get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=create;delete;get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=create;delete;get;list;patch;watch

@@ -15,7 +15,7 @@ func TestParseUnderstandsTheChart(t *testing.T) {
 	full := func(c *Config) {
 		c.WatchNamespaces = []string{"a", "b"}
 		c.UseKubernetesProxy = true
-		c.LeaderElection.Enabled = false
+		c.LeaderElection.Enabled, c.LeaderElection.Fencing = false, FencingOff
 		c.QPS = 2.5
 		c.Logging = Logging{StdoutEncoder: "console", FileEncoder: "console", FilePath: "/logs/x.log"}
 		c.FeatureGates = MakeFeatureGates(map[Gate]bool{RayCronJob: true})

@@ -79,7 +79,21 @@ type LeaderElection struct {
 	RenewDeadline time.Duration
 	// RetryPeriod is the pause between two attempts. Default 2 s.
 	RetryPeriod time.Duration
+	// Fencing says whether the API server has to refuse writes of replicas that do not lead. Default FencingAuto.
+	Fencing Fencing
 }
+
+// Fencing says what a leader does about the fence in the API server, see docs/failover.md.
+type Fencing string
+
+const (
+	// FencingAuto uses the fence where it can, and says so where it cannot.
+	FencingAuto Fencing = "auto"
+	// FencingRequired lets a leader write only behind the fence.
+	FencingRequired Fencing = "required"
+	// FencingOff leaves the fence alone.
+	FencingOff Fencing = "off"
+)
 
 // Logging is where log lines go and how they look.
 type Logging struct {

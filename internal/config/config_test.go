@@ -32,6 +32,7 @@ func defaultConfig() Config {
 			LeaseDuration: 15 * time.Second,
 			RenewDeadline: 10 * time.Second,
 			RetryPeriod:   2 * time.Second,
+			Fencing:       FencingAuto,
 		},
 		ReconcileConcurrency: 1,
 		Logging:              Logging{StdoutEncoder: "json", FileEncoder: "json"},
@@ -84,13 +85,13 @@ func TestParse(t *testing.T) {
 				"--batch-scheduler=yunikorn", "--use-kubernetes-proxy", "--enable-metrics", "--qps=2.5", "--burst=3",
 				"--kubeconfig=/k", "--feature-gates=RayCronJob=true",
 				"--leader-election-lease-duration=30s", "--leader-election-renew-deadline=20s",
-				"--leader-election-retry-period=5s",
+				"--leader-election-retry-period=5s", "--fencing=off",
 			},
 			want: func(c *Config) {
 				c.MetricsAddr, c.ProbeAddr = "127.0.0.1:9", "0"
 				c.LeaderElection = LeaderElection{
 					Namespace: "ops", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second,
-					RetryPeriod: 5 * time.Second,
+					RetryPeriod: 5 * time.Second, Fencing: FencingOff,
 				}
 				c.ReconcileConcurrency = 7
 				c.WatchNamespaces = []string{"a", "b"}
@@ -191,7 +192,7 @@ burst: 2
 		"given a file that spells out empty values, they mean the defaults": {
 			args: []string{"--config", configPath},
 			file: head + "metricsAddr: \"\"\nprobeAddr: \"\"\nreconcileConcurrency: 0\nlogFileEncoder: \"\"\n" +
-				"logStdoutEncoder: \"\"\nqps: null\nenableLeaderElection: null\n",
+				"logStdoutEncoder: \"\"\nfencing: \"\"\nqps: null\nenableLeaderElection: null\n",
 			want: func(*Config) {},
 		},
 		"given a file and flags, flags with a field are ignored with a warning and the others count": {
@@ -277,6 +278,9 @@ func TestParseRefuses(t *testing.T) {
 		"a lease of half seconds":      {args: []string{"--leader-election-lease-duration=15500ms"}, want: []string{"--leader-election-lease-duration", `"15.5s"`, "whole seconds"}},
 		"a deadline after the lease":   {args: []string{"--leader-election-renew-deadline=15s"}, want: []string{"--leader-election-renew-deadline", `"15s"`, "below"}},
 		"one attempt only":             {args: []string{"--leader-election-retry-period=6s"}, want: []string{"--leader-election-retry-period", `"6s"`, "half"}},
+		"an unknown way of fencing":    {args: []string{"--fencing=on"}, want: []string{"--fencing", `"on"`, "auto, required or off"}},
+		"a fence without a leader":     {args: []string{"--fencing=required", "--enable-leader-election=false"}, want: []string{"--fencing", `"required"`, "leader election"}},
+		"a wrong fencing in the file":  {args: inFile, file: head + "fencing: \"no\"\n", want: []string{"field fencing", configPath, `"no"`}},
 		"an unknown gate":              {args: []string{"--feature-gates=Teleport=true"}, want: []string{"--feature-gates", `"Teleport"`, "unknown", "RayCronJob"}},
 		"a gate without value":         {args: []string{"--feature-gates=RayCronJob"}, want: []string{"--feature-gates", `"RayCronJob"`, "=true"}},
 		"a gate that is neither":       {args: []string{"--feature-gates=RayCronJob=on"}, want: []string{"--feature-gates", `"RayCronJob=on"`, "true or false"}},

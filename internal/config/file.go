@@ -57,6 +57,9 @@ func (s *settings) defaultEmpty() {
 	if s.ReconcileConcurrency == 0 {
 		s.ReconcileConcurrency = d.ReconcileConcurrency
 	}
+	if s.Fencing == "" {
+		s.Fencing = d.Fencing
+	}
 	if s.LogFileEncoder == "" {
 		s.LogFileEncoder = d.LogFileEncoder
 	}

@@ -51,6 +51,8 @@ func newFlags() *flags {
 		"time that a leader tries to renew before it gives up")
 	f.fs.DurationVar(&s.retryPeriod, "leader-election-retry-period", s.retryPeriod,
 		"pause between two attempts to get or renew the Lease")
+	f.fs.StringVar(&s.Fencing, "fencing", s.Fencing,
+		"have the API server refuse writes of replicas that do not lead: auto (where it can), required or off")
 	f.fs.IntVar(&s.ReconcileConcurrency, "reconcile-concurrency", s.ReconcileConcurrency, "workers of each controller")
 	f.fs.StringVar(&s.WatchNamespace, "watch-namespace", s.WatchNamespace,
 		"namespaces to look at, separated by commas; empty means all")

@@ -26,6 +26,7 @@ type settings struct {
 	Burst                        int                `json:"burst"`
 	EnableLeaderElection         bool               `json:"enableLeaderElection"`
 	LeaderElectionNamespace      string             `json:"leaderElectionNamespace"`
+	Fencing                      string             `json:"fencing"`
 	ReconcileConcurrency         int                `json:"reconcileConcurrency"`
 	WatchNamespace               string             `json:"watchNamespace"`
 	LogFile                      string             `json:"logFile"`
@@ -58,6 +59,7 @@ func defaultSettings() settings {
 		QPS:                  100,
 		Burst:                200,
 		EnableLeaderElection: true,
+		Fencing:              string(FencingAuto),
 		ReconcileConcurrency: 1,
 		LogFileEncoder:       encoderJSON,
 		LogStdoutEncoder:     encoderJSON,
@@ -85,6 +87,7 @@ func (s settings) config() Config {
 			LeaseDuration: s.leaseDuration,
 			RenewDeadline: s.renewDeadline,
 			RetryPeriod:   s.retryPeriod,
+			Fencing:       Fencing(s.Fencing),
 		},
 		ReconcileConcurrency:    s.ReconcileConcurrency,
 		WatchNamespaces:         splitNamespaces(s.WatchNamespace),
@@ -157,7 +160,7 @@ func invalid(name, value, rule string) error {
 // validate returns the first value that cannot be used.
 func (s settings) validate(gates FeatureGates) error {
 	for _, check := range []func() error{
-		s.validateAddresses, s.validateLimits, s.validateNamespaces, s.validateLogging, s.validateLease,
+		s.validateAddresses, s.validateLimits, s.validateNamespaces, s.validateLogging, s.validateLease, s.validateFencing,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -244,6 +247,17 @@ func (s settings) validateLease() error {
 	if s.retryPeriod <= 0 || s.retryPeriod*renewals > s.renewDeadline {
 		return invalid("flag --leader-election-retry-period", s.retryPeriod.String(),
 			fmt.Sprintf("must be above 0 and at most half of the renew deadline of %s", s.renewDeadline))
+	}
+	return nil
+}
+
+func (s settings) validateFencing() error {
+	name := s.name("fencing", "fencing")
+	if !slices.Contains([]Fencing{FencingAuto, FencingRequired, FencingOff}, Fencing(s.Fencing)) {
+		return invalid(name, s.Fencing, "must be auto, required or off")
+	}
+	if Fencing(s.Fencing) == FencingRequired && !s.EnableLeaderElection {
+		return invalid(name, s.Fencing, "needs leader election, because only a leader can be fenced")
 	}
 	return nil
 }

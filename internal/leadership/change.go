@@ -14,9 +14,10 @@ type Change struct {
 	since time.Time
 }
 
-// Seen takes in the present term. It tells whether that is another one than the last time, which it is not the first
+// Seen looks at the present term of a gate. It tells whether that is another one than the last time, which it is not the first
 // time, and since when it is known, by the clock that now is from.
-func (c *Change) Seen(term Term, now time.Time) (changed bool, since time.Time) {
+func (c *Change) Seen(gate Gate, now time.Time) (changed bool, since time.Time) {
+	term, _ := gate.Current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known && c.term == term.Number {

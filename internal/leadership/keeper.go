@@ -7,14 +7,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// drainLimit bounds how long a stopping leader waits for its last writes before it lets the lease go.
-const drainLimit = 5 * time.Second
+const (
+	// drainLimit bounds how long a stopping leader waits for its last writes before it lets the lease go.
+	drainLimit = 5 * time.Second
+	// checkPeriod is how often a leader looks whether it is still the holder, or whether the fence can be had by now.
+	checkPeriod = time.Minute
+)
 
 // Options of a Keeper. Every field is required unless its comment says otherwise.
 type Options struct {
@@ -31,12 +38,18 @@ type Options struct {
 	RenewDeadline time.Duration
 	// RetryPeriod is the pause between two tries to acquire or renew.
 	RetryPeriod time.Duration
-	// Barrier runs after the lease is won and before the term becomes valid; the term starts only when it returns
-	// nil. It is the place of the server-side fence (design.md section 3). Optional.
-	Barrier func(ctx context.Context, term Term) error
+	// Fence moves to this replica after the lease is won and before the term becomes valid. Optional.
+	Fence *Fence
+	// CatchUp runs after the fence has moved; the term becomes valid when it returns nil. It waits until the caches
+	// show what earlier leaders wrote, see Caches. Optional.
+	CatchUp func(ctx context.Context) error
 	// OnTerm is called each time a term has become valid, or valid again after its deadline had passed, so that
 	// everything gets planned once. Optional.
 	OnTerm func(term Term)
+	// Events receives what an administrator must notice, as events about the Lease. Optional.
+	Events events.EventRecorder
+	// Metrics of this replica. Optional.
+	Metrics *Metrics
 	// Log receives one line for each term that starts or ends.
 	Log logr.Logger
 }
@@ -47,9 +60,13 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	term     Term
+	handOver int64 // what the Lease counts
 	valid    bool
 	ended    context.Context // done when the present term ends
 	end      context.CancelFunc
+	stand    context.CancelFunc // ends the present standing for election
+	failed   bool               // the last term did not start
+	checking bool
 	underWay sync.WaitGroup
 }
 
@@ -68,7 +85,10 @@ func New(options Options) (*Keeper, error) {
 		return nil, fmt.Errorf("leader election: the renew deadline (%s) must be shorter than the lease duration (%s)",
 			options.RenewDeadline, options.LeaseDuration)
 	}
-	return &Keeper{options: options}, nil
+	if options.Metrics == nil {
+		options.Metrics = NewMetrics()
+	}
+	return &Keeper{options: options, end: func() {}, stand: func() {}}, nil
 }
 
 // Current returns the term if it is valid now.
@@ -85,7 +105,8 @@ func (k *Keeper) Current() (Term, bool) {
 func (k *Keeper) Enter(ctx context.Context) (context.Context, func(), error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.valid || !time.Now().Before(k.term.Deadline) || !MayGoOn(ctx, k.term) {
+	if !k.valid || !time.Now().Before(k.term.Deadline) || !begunIn(ctx, k.term) {
+		k.options.Metrics.refusedBy(byTerm)
 		return nil, nil, ErrNoTerm
 	}
 	k.underWay.Add(1)
@@ -126,6 +147,11 @@ func (k *Keeper) Start(ctx context.Context) error {
 
 // standOnce waits for the lease, holds it for one term and returns when the term is over.
 func (k *Keeper) standOnce(ctx, election context.Context) error {
+	standing, stop := context.WithCancel(election)
+	defer stop()
+	k.mu.Lock()
+	k.stand, k.failed = stop, false
+	k.mu.Unlock()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            &renewalLock{Interface: k.lock(), renewed: k.renewed},
 		LeaseDuration:   k.options.LeaseDuration,
@@ -141,7 +167,17 @@ func (k *Keeper) standOnce(ctx, election context.Context) error {
 	if err != nil {
 		return fmt.Errorf("set up the election for Lease %s/%s: %w", k.options.Namespace, k.options.Name, err)
 	}
-	elector.Run(election)
+	elector.Run(standing)
+	k.mu.Lock()
+	failed := k.failed
+	k.mu.Unlock()
+	if failed {
+		// Another replica may do better; without it, the same would be tried at once.
+		select {
+		case <-election.Done():
+		case <-time.After(wait.Jitter(k.options.RetryPeriod, 1)):
+		}
+	}
 	return nil
 }
 
@@ -153,16 +189,20 @@ func (k *Keeper) lock() resourcelock.Interface {
 	}
 }
 
-// open runs the barrier and then makes the term valid.
+// open takes over: it moves the fence, lets the caches catch up, and then makes the term valid.
 func (k *Keeper) open(process, held context.Context) {
-	k.mu.Lock()
-	term := k.term
-	k.mu.Unlock()
-	if k.options.Barrier != nil {
-		if err := k.options.Barrier(held, term); err != nil {
-			k.options.Log.Error(err, "The term does not start: its barrier was not passed", "term", term.Number)
-			return
+	won := time.Now()
+	standing, err := k.takeOver(held)
+	if err != nil {
+		if held.Err() == nil {
+			k.options.Log.Error(err, "The term does not start")
+			k.tell(held, corev1.EventTypeWarning, "TermNotStarted", "The take-over failed: "+err.Error())
+			k.mu.Lock()
+			k.failed = true
+			k.stand()
+			k.mu.Unlock()
 		}
+		return
 	}
 	k.mu.Lock()
 	if held.Err() != nil || process.Err() != nil {
@@ -170,13 +210,39 @@ func (k *Keeper) open(process, held context.Context) {
 		return
 	}
 	k.valid = true
+	k.term.Number = standing.Term
+	k.term.serial++
 	k.ended, k.end = context.WithCancel(context.Background())
-	term = k.term
+	term := k.term
 	k.mu.Unlock()
-	k.options.Log.Info("The term starts", "term", term.Number, "identity", k.options.Identity)
+	took := time.Since(won)
+	k.options.Metrics.began(standing, took.Seconds())
+	k.options.Log.Info("The term starts", "term", term.Number, "identity", k.options.Identity, "took", took,
+		"fenced", standing.Fenced, "reason", standing.Reason)
 	if k.options.OnTerm != nil {
 		k.options.OnTerm(term)
 	}
+	k.announce(held, standing, took)
+	k.watch(held, standing)
+}
+
+func (k *Keeper) takeOver(held context.Context) (Standing, error) {
+	k.mu.Lock()
+	handOver := k.handOver
+	k.mu.Unlock()
+	standing := Standing{Term: handOver + 1, Reason: ReasonOff, Message: "fencing is off"}
+	if k.options.Fence != nil {
+		var err error
+		if standing, err = k.options.Fence.Move(held, handOver); err != nil {
+			return Standing{}, err
+		}
+	}
+	if k.options.CatchUp != nil {
+		if err := k.options.CatchUp(held); err != nil {
+			return Standing{}, fmt.Errorf("let the caches catch up: %w", err)
+		}
+	}
+	return standing, nil
 }
 
 // close ends the term and cancels the writes that are under way.
@@ -184,9 +250,7 @@ func (k *Keeper) close() {
 	k.refuse()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.end != nil {
-		k.end()
-	}
+	k.end()
 }
 
 // refuse ends the term for new writes; those under way go on.
@@ -195,6 +259,7 @@ func (k *Keeper) refuse() {
 	defer k.mu.Unlock()
 	if k.valid {
 		k.options.Log.Info("The term ends", "term", k.term.Number, "identity", k.options.Identity)
+		k.options.Metrics.ended()
 	}
 	k.valid = false
 }
@@ -213,11 +278,16 @@ func (k *Keeper) drain() {
 
 // renewed moves the deadline: a renewal counts from the moment its request was sent, never from its answer. When the
 // deadline had passed meanwhile, writes were refused although nobody else took the lease; what was refused is then
-// planned again as at the start of a term.
-func (k *Keeper) renewed(sent time.Time, transitions int) {
+// planned again as at the start of a term. A Lease that had to be made anew during a term ends it: someone has deleted it,
+// and nobody knows who held another one meanwhile.
+func (k *Keeper) renewed(sent time.Time, transitions int, made bool) {
 	k.mu.Lock()
+	if k.valid && made {
+		defer k.resign()
+	}
 	lapsed := k.valid && !time.Now().Before(k.term.Deadline)
-	k.term = Term{Number: int64(transitions), Deadline: sent.Add(k.options.RenewDeadline)}
+	k.handOver = int64(transitions)
+	k.term.Deadline = sent.Add(k.options.RenewDeadline)
 	term := k.term
 	k.mu.Unlock()
 	if !lapsed {

@@ -165,17 +165,17 @@ func TestTheLeaseIsReleasedOnlyAfterTheLastWrite(t *testing.T) {
 	}
 }
 
-func TestTheBarrierComesBeforeTheTerm(t *testing.T) {
+func TestTheCachesCatchUpBeforeTheTerm(t *testing.T) {
 	client := fake.NewClientset()
 	o := options(t, client, "a")
 	pass := make(chan error)
-	o.Barrier = func(context.Context, Term) error { return <-pass }
+	o.CatchUp = func(context.Context) error { return <-pass }
 	began := make(chan Term, 1)
 	o.OnTerm = func(term Term) { began <- term }
 	k, _, _ := start(t, o)
 	eventually(t, "the lease", func() bool { return holder(t, client) == "a" })
 	if valid(k) {
-		t.Error("the term is valid before the barrier was passed")
+		t.Error("the term is valid before the caches have caught up")
 	}
 	pass <- nil
 	select {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -23,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	heliostatv1alpha1 "github.com/heliostat-io/heliostat/api/heliostat/v1alpha1"
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/config"
@@ -79,7 +80,7 @@ type Options struct {
 // Scheme knows every kind that the operator reads or writes.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), rayv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), rayv1.AddToScheme(scheme), heliostatv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}
 	return scheme, nil
@@ -153,11 +154,12 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 			&corev1.Event{}: {Field: fields.SelectorFromSet(fields.Set{"involvedObject.kind": "Pod", "reason": diagnose.ReasonFailedMount})},
 			&batchv1.Job{}:  {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
 			// Nobody else's Secrets are kept in memory.
-			&corev1.Secret{}:         labelled,
-			&rbacv1.Role{}:           labelled,
-			&rbacv1.RoleBinding{}:    labelled,
-			&networkingv1.Ingress{}:  labelled,
-			&corev1.ServiceAccount{}: {Transform: justIdentity},
+			&corev1.Secret{}:             labelled,
+			&rbacv1.Role{}:               labelled,
+			&rbacv1.RoleBinding{}:        labelled,
+			&appsv1.ControllerRevision{}: labelled,
+			&networkingv1.Ingress{}:      labelled,
+			&corev1.ServiceAccount{}:     {Transform: justIdentity},
 		},
 	}
 	if len(cfg.WatchNamespaces) > 0 {
@@ -190,17 +192,21 @@ type wiring struct {
 
 // connect registers everything that runs with the manager.
 func (w *wiring) connect(ctx context.Context) error {
-	gate, err := w.election(ctx)
+	registerer := w.options.Registerer
+	if registerer == nil {
+		registerer = metrics.Registry
+	}
+	settings, err := clusterSettings(w.cfg, w.options.Version, w.mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	gate, fenced, err := w.election(ctx, registerer, settings)
 	if err != nil {
 		return err
 	}
 	web := w.options.HTTP
 	if web == nil {
 		web = dashboard.NewHTTPClient()
-	}
-	registerer := w.options.Registerer
-	if registerer == nil {
-		registerer = metrics.Registry
 	}
 	tokens := newTokens(w.mgr.GetAPIReader(), w.clock)
 	poller := poll.New(poll.Options{
@@ -223,13 +229,9 @@ func (w *wiring) connect(ctx context.Context) error {
 	}
 	executor := func(controller string) *action.Executor {
 		return &action.Executor{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate,
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced,
 			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Made: made, Parallel: parallelWrites,
 		}
-	}
-	settings, err := clusterSettings(w.cfg, w.options.Version, w.mgr.GetRESTMapper())
-	if err != nil {
-		return err
 	}
 	clusters := &raycluster.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
@@ -258,37 +260,6 @@ func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, g
 		return fmt.Errorf("watch RayClusters for their metrics: %w", err)
 	}
 	return errors.Join(registerer.Register(clusters), clusters.Watch(informer))
-}
-
-// election returns the gate of all writes: the lease's term, or none if election is switched off.
-func (w *wiring) election(ctx context.Context) (leadership.Gate, error) {
-	election := w.cfg.LeaderElection
-	if !election.Enabled {
-		return leadership.Alone{}, nil
-	}
-	own := rest.CopyConfig(w.options.REST)
-	own.QPS, own.Burst = -1, 0
-	leases, err := coordinationv1client.NewForConfig(own)
-	if err != nil {
-		return nil, fmt.Errorf("make the client for the Lease: %w", err)
-	}
-	namespace := election.Namespace
-	if namespace == "" {
-		namespace = w.options.Namespace
-	}
-	keeper, err := leadership.New(leadership.Options{
-		Leases: leases, Namespace: namespace, Name: config.LeaseName, Identity: w.options.Identity,
-		LeaseDuration: election.LeaseDuration, RenewDeadline: election.RenewDeadline, RetryPeriod: election.RetryPeriod,
-		OnTerm: func(leadership.Term) { w.wakeAll(ctx) },
-		Log:    w.options.Log.WithName("leadership"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := w.mgr.Add(keeper); err != nil {
-		return nil, fmt.Errorf("register the election: %w", err)
-	}
-	return keeper, nil
 }
 
 // wakeAll has everything planned once, because a standby planned nothing.

@@ -2,6 +2,7 @@
 package raycluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,43 +101,38 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}}}
 }
 
-// forgetAll drops what was remembered in an earlier term: meanwhile another leader has written, or has followed another
-// spec.
+// forgetAll drops what was remembered of writes in an earlier term: meanwhile another leader has written. Specs are kept,
+// because a standby goes on noting them.
 func (r *Reconciler) forgetAll() {
 	r.Holds.ForgetAll()
 	r.Streaks.ForgetAll()
-	r.Specs.ForgetAll()
 	r.Executor.Made.ForgetAll()
 }
 
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	term, ok := r.Gate.Current()
+	ctx, ok := leadership.Begin(ctx, r.Gate)
 	if !ok {
-		// A standby does nothing; everything is queued again when its term begins.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.standBy(ctx, request.NamespacedName)
 	}
-	ctx = leadership.Planned(ctx, term)
-	if changed, _ := r.term.Seen(term, r.Clock.Now()); changed {
+	if changed, _ := r.term.Seen(r.Gate, r.Clock.Now()); changed {
 		r.forgetAll()
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
+	if err == nil && (snapshot.Cluster == nil || snapshot.Cluster.DeletionTimestamp != nil) {
+		r.forget(request.NamespacedName, snapshot.Cluster)
+	}
 	if err != nil || snapshot.Cluster == nil {
 		return reconcile.Result{}, err
 	}
 	uid := snapshot.Cluster.UID
-	if snapshot.Cluster.DeletionTimestamp != nil {
-		r.Holds.Forget(uid)
-		r.Streaks.Forget(uid)
-		r.Specs.Forget(uid)
-	}
 	if seen, err := r.Executor.AllSeen(ctx, snapshot.Cluster, snapshot.uids()); err != nil || !seen {
 		return requeue(action.StalePause, err)
 	}
 	now := r.Clock.Now()
 	snapshot.Holds = r.Holds.Of(uid)
-	snapshot.LastValid = r.Specs.Note(snapshot.Cluster)
-	snapshot.Streaks = r.Streaks.Note(uid, snapshot.Pods, now)
+	snapshot.LastValid = cmp.Or(r.Specs.Note(snapshot.Cluster), snapshot.storedSpec())
+	snapshot.Streaks = r.Streaks.Note(snapshot.Cluster, snapshot.Pods, now)
 	plan := Plan(snapshot, r.Settings, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
 	switch {
@@ -157,4 +153,28 @@ func requeue(pause time.Duration, err error) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: pause}, nil
+}
+
+// standBy does nothing but remember: everything is queued again when a term begins.
+func (r *Reconciler) standBy(ctx context.Context, name types.NamespacedName) error {
+	cluster := &rayv1.RayCluster{}
+	err := r.Reader.Get(ctx, name, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.forget(name, nil)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read RayCluster %s: %w", name, err)
+	}
+	r.Specs.Note(cluster)
+	return nil
+}
+
+// forget drops what is remembered about a cluster that is gone, or going.
+func (r *Reconciler) forget(name types.NamespacedName, cluster *rayv1.RayCluster) {
+	r.Streaks.Forget(name)
+	r.Specs.Forget(name)
+	if cluster != nil {
+		r.Holds.Forget(cluster.UID)
+	}
 }

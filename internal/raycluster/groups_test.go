@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,7 +226,7 @@ func TestASpecThatMakesNoSenseLeavesTheClusterWhole(t *testing.T) {
 	w.pod("a/0").Status.Phase = corev1.PodFailed
 	w.terminate("head")
 	w.gone()
-	want := []string{"create head", "delete a/0"}
+	want := []string{"create demo-last-valid", "create head", "delete a/0"}
 	if diff := cmp.Diff(want, w.pass(planNow.Add(time.Minute))); diff != "" {
 		t.Errorf("actions on the last spec that made sense, with the present number of replicas (-want +got):\n%s", diff)
 	}
@@ -234,6 +235,21 @@ func TestASpecThatMakesNoSenseLeavesTheClusterWhole(t *testing.T) {
 	w.pass(planNow.Add(time.Minute))
 	if image := w.pod("a/0").Spec.Containers[0].Image; image == "img:2" {
 		t.Errorf("a worker is made with %s of the spec that makes no sense", image)
+	}
+}
+
+func TestTheLastValidSpecOutlivesTheOperator(t *testing.T) {
+	w := ready()
+	w.LastValid = w.Cluster.Spec.DeepCopy()
+	groupOfDemo(w).MinReplicas = ptr.To[int32](9)
+	w.pass(planNow.Add(time.Minute))
+	stored := w.storedSpec()
+	if diff := cmp.Diff(w.LastValid, stored, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the spec as the next leader finds it (-want +got):\n%s", diff)
+	}
+	groupOfDemo(w).MinReplicas = ptr.To[int32](0)
+	if diff := cmp.Diff([]string{"delete demo-last-valid"}, w.pass(planNow.Add(2*time.Minute))); diff != "" {
+		t.Errorf("when the spec makes sense again (-want +got):\n%s", diff)
 	}
 }
 
@@ -253,7 +269,7 @@ func TestStreaks(t *testing.T) {
 			streaks := NewStreaks()
 			got := map[string]Streak{}
 			for _, second := range tc.ends {
-				got = streaks.Note("u", []*corev1.Pod{endedPod(fmt.Sprint(second), at(second-10))}, at(second))
+				got = streaks.Note(&rayv1.RayCluster{}, []*corev1.Pod{endedPod(fmt.Sprint(second), at(second-10))}, at(second))
 			}
 			if got["a"].Count != tc.want {
 				t.Errorf("the streak counts %d, want %d", got["a"].Count, tc.want)

@@ -23,6 +23,7 @@ const (
 	kindIngress        = "Ingress"
 	kindRoute          = "Route"
 	kindSecret         = "Secret"
+	kindRevision       = "ControllerRevision"
 )
 
 // collisionPause is the wait before a look at what stands where an object of ours should be: its end wakes nobody.
@@ -41,6 +42,7 @@ func (p *planner) objects() {
 		p.keep(object)
 	}
 	p.token()
+	p.keepLastValid()
 	p.prune(wanted)
 	p.missingAccount()
 	for _, key := range slices.Sorted(maps.Keys(p.snapshot.Holds)) {
@@ -106,7 +108,10 @@ func (p *planner) keep(object action.Object) {
 
 // prune removes what the cluster owns and does not want any more, except for what its Pods were made to use.
 func (p *planner) prune(wanted []action.Object) {
-	keys := map[string]bool{objectKey(kindSecret, p.ownSecret()): true}
+	keys := map[string]bool{
+		objectKey(kindSecret, p.ownSecret()):              true,
+		objectKey(kindRevision, lastValidName(p.cluster)): len(p.invalid) > 0,
+	}
 	for _, object := range wanted {
 		keys[objectKey(kindOf(object), object.GetName())] = true
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -172,6 +173,9 @@ func ownedKinds(routes bool) map[string]ownedKind {
 		kindRole:        {&rbacv1.Role{}, &rbacv1.RoleList{}, short},
 		kindRoleBinding: {&rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}, short},
 		kindSecret:      {&corev1.Secret{}, &corev1.SecretList{}, short},
+		kindRevision: {&appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{}, func(cluster *rayv1.RayCluster) []string {
+			return []string{lastValidName(cluster)}
+		}},
 		kindIngress: {&networkingv1.Ingress{}, &networkingv1.IngressList{}, func(cluster *rayv1.RayCluster) []string {
 			return []string{ingressName(cluster)}
 		}},

@@ -62,7 +62,12 @@ func (w *world) do(actions []action.Action, now time.Time) []string {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case action.Create:
-			pod := a.Object.DeepCopyObject().(*corev1.Pod)
+			pod, isPod := a.Object.DeepCopyObject().(*corev1.Pod)
+			if !isPod {
+				w.own(a.Object)
+				did = append(did, "create "+a.Object.GetName())
+				continue
+			}
 			pod.UID, pod.CreationTimestamp, pod.Status.Phase = types.UID(pod.Name), metav1.NewTime(now), corev1.PodPending
 			w.Pods = append(w.Pods, pod)
 			did = append(did, "create "+slotName(pod))
@@ -81,9 +86,10 @@ func (w *world) do(actions []action.Action, now time.Time) []string {
 			object.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
 			if pod, ok := object.(*corev1.Pod); ok {
 				did = append(did, "delete "+slotName(pod))
-			} else {
-				did = append(did, "delete "+object.GetName())
+				continue
 			}
+			w.Owned = slices.DeleteFunc(w.Owned, func(other client.Object) bool { return other == object })
+			did = append(did, "delete "+object.GetName())
 		}
 	}
 	return did

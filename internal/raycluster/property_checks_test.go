@@ -136,7 +136,7 @@ func (h *history) checkCounts(t *rapid.T, done []action.Action) {
 	acted := h.acted()
 	for _, a := range done {
 		create, ok := a.(action.Create)
-		if !ok || create.Group == rayv1.HeadGroupName || create.Group == "" {
+		if _, isPod := create.Object.(*corev1.Pod); !ok || !isPod || create.Group == rayv1.HeadGroupName {
 			continue
 		}
 		i := slices.IndexFunc(acted.WorkerGroupSpecs, func(g rayv1.WorkerGroupSpec) bool { return g.GroupName == create.Group })

@@ -1,6 +1,7 @@
 package raycluster
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -184,8 +185,8 @@ func (h *history) anyPod(t *rapid.T) *corev1.Pod {
 
 // step is one pass. Its creates may be refused, or their answers be lost; a pass that is cut off does only a part.
 func (h *history) step(t *rapid.T, cutOff bool) {
-	h.LastValid = h.specs.Note(h.Cluster)
-	h.Streaks = h.streaks.Note(h.Cluster.UID, h.Pods, h.now)
+	h.LastValid = cmp.Or(h.specs.Note(h.Cluster), h.storedSpec())
+	h.Streaks = h.streaks.Note(h.Cluster, h.Pods, h.now)
 	plan := Plan(h.Snapshot, h.settings, h.now)
 	h.checkDeletes(t, plan)
 	h.checkHead(t, plan)
@@ -262,8 +263,8 @@ func (h *history) settle(t *rapid.T) {
 	h.nodes()
 	for range 20 {
 		h.now = h.now.Add(10 * time.Minute)
-		h.LastValid = h.specs.Note(h.Cluster)
-		h.Streaks = h.streaks.Note(h.Cluster.UID, h.Pods, h.now)
+		h.LastValid = cmp.Or(h.specs.Note(h.Cluster), h.storedSpec())
+		h.Streaks = h.streaks.Note(h.Cluster, h.Pods, h.now)
 		plan := Plan(h.Snapshot, h.settings, h.now)
 		if plan.Status == nil && len(plan.Actions) == 0 {
 			h.checkEnd(t)

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
 const (
@@ -47,29 +49,31 @@ func (s Streak) extended(now time.Time) Streak {
 // Streaks remembers streaks by RayCluster and group. What it knows is lost with the process, which makes replacing
 // start again at its fastest pace and does nothing else.
 type Streaks struct {
-	mu        sync.Mutex
-	byCluster map[types.UID]*streaksOfOne
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*streaksOfOne
 }
 
 type streaksOfOne struct {
+	uid     types.UID
 	counted map[types.UID]bool
 	groups  map[string]Streak
 }
 
 // NewStreaks returns an empty memory.
 func NewStreaks() *Streaks {
-	return &Streaks{byCluster: map[types.UID]*streaksOfOne{}}
+	return &Streaks{byName: map[types.NamespacedName]*streaksOfOne{}}
 }
 
 // Note takes in which Pods of a cluster have ended, each once, and returns the streaks of its groups.
-func (s *Streaks) Note(cluster types.UID, pods []*corev1.Pod, now time.Time) map[string]Streak {
+func (s *Streaks) Note(cluster *rayv1.RayCluster, pods []*corev1.Pod, now time.Time) map[string]Streak {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.byCluster[cluster]
-	if before == nil {
+	before := s.byName[name]
+	if before == nil || before.uid != cluster.UID {
 		before = &streaksOfOne{}
 	}
-	after := &streaksOfOne{counted: map[types.UID]bool{}, groups: map[string]Streak{}}
+	after := &streaksOfOne{uid: cluster.UID, counted: map[types.UID]bool{}, groups: map[string]Streak{}}
 	for group, streak := range before.groups {
 		if now.Sub(streak.Last) <= longLife {
 			after.groups[group] = streak
@@ -85,10 +89,10 @@ func (s *Streaks) Note(cluster types.UID, pods []*corev1.Pod, now time.Time) map
 		}
 	}
 	if len(after.counted)+len(after.groups) == 0 {
-		delete(s.byCluster, cluster)
+		delete(s.byName, name)
 		return nil
 	}
-	s.byCluster[cluster] = after
+	s.byName[name] = after
 	streaks := make(map[string]Streak, len(after.groups))
 	for group, streak := range after.groups {
 		streaks[group] = streak
@@ -97,17 +101,17 @@ func (s *Streaks) Note(cluster types.UID, pods []*corev1.Pod, now time.Time) map
 }
 
 // Forget drops what is known about a cluster that is gone.
-func (s *Streaks) Forget(cluster types.UID) {
+func (s *Streaks) Forget(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byCluster, cluster)
+	delete(s.byName, cluster)
 }
 
 // ForgetAll drops everything.
 func (s *Streaks) ForgetAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.byCluster)
+	clear(s.byName)
 }
 
 // ripe tells whether an ended Pod may be replaced now, and asks to look again when it may.

@@ -71,14 +71,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	term, ok := r.Gate.Current()
+	ctx, ok := leadership.Begin(ctx, r.Gate)
 	if !ok {
 		// A standby does nothing, and asks Ray nothing; everything is queued again when its term begins.
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
-	ctx = leadership.Planned(ctx, term)
-	changed, since := r.term.Seen(term, r.Clock.Now())
+	changed, since := r.term.Seen(r.Gate, r.Clock.Now())
 	if changed {
 		r.Holds.ForgetAll()
 	}

@@ -26,7 +26,8 @@ func TestTheChartCarriesTheCRDs(t *testing.T) {
 	}
 	want := map[string]bool{
 		"CustomResourceDefinition/rayclusters.ray.io": true, "CustomResourceDefinition/raycronjobs.ray.io": true,
-		"CustomResourceDefinition/rayjobs.ray.io": true, "CustomResourceDefinition/rayservices.ray.io": true,
+		"CustomResourceDefinition/holders.heliostat.io": true,
+		"CustomResourceDefinition/rayjobs.ray.io":       true, "CustomResourceDefinition/rayservices.ray.io": true,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("crds (-want +got):\n%s", d)

@@ -35,13 +35,23 @@ func TestObjectsByMode(t *testing.T) {
 		"RoleBinding/ray-system/kuberay-operator-leader-election",
 	}
 	clusterWide := append([]string{"ClusterRole/kuberay-operator", "ClusterRoleBinding/kuberay-operator"}, userRoles()...)
+	fence := []string{
+		"ValidatingAdmissionPolicy/ray-system-kuberay-operator-fence",
+		"ValidatingAdmissionPolicy/ray-system-kuberay-operator-holder",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-clusters",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-headless",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-origins",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-fence-ray",
+		"ValidatingAdmissionPolicyBinding/ray-system-kuberay-operator-holder",
+	}
+	fenceRights := []string{"ClusterRole/ray-system-kuberay-operator-fence", "ClusterRoleBinding/ray-system-kuberay-operator-fence"}
 	always := []string{deploymentName, serviceName, budgetName, "ServiceAccount/ray-system/kuberay-operator"}
 	cases := map[string]struct {
 		values string
 		want   [][]string
 	}{
-		"given nothing, rights are cluster-wide":                      {want: [][]string{always, leaderElection, clusterWide}},
-		"given namespaces to watch only, rights stay cluster-wide":    {values: "watchNamespace: [a, b]", want: [][]string{always, leaderElection, clusterWide}},
+		"given nothing, rights are cluster-wide":                      {want: [][]string{always, leaderElection, clusterWide, fence, fenceRights}},
+		"given namespaces to watch only, rights stay cluster-wide":    {values: "watchNamespace: [a, b]", want: [][]string{always, leaderElection, clusterWide, fence, fenceRights}},
 		"given a single namespace, rights are those of the release's": {values: "singleNamespaceInstall: true", want: [][]string{always, leaderElection, {"Role/ray-system/kuberay-operator", "RoleBinding/ray-system/kuberay-operator"}}},
 		"given a single-namespace install and two namespaces, each has a Role": {
 			values: "{singleNamespaceInstall: true, watchNamespace: [a, b]}",
@@ -53,12 +63,18 @@ func TestObjectsByMode(t *testing.T) {
 		"given no Roles for watched namespaces, only leader election has one": {
 			values: "{singleNamespaceInstall: true, crNamespacedRbacEnable: false}", want: [][]string{always, leaderElection},
 		},
-		"given no RBAC, there is none":               {values: "rbacEnable: false", want: [][]string{always}},
-		"given no service account, it is not made":   {values: "{rbacEnable: false, serviceAccount: {create: false}}", want: [][]string{always[:3]}},
-		"given one replica, there is no budget":      {values: "{rbacEnable: false, replicas: 1}", want: [][]string{always[:2], always[3:]}},
-		"given no budget, there is none":             {values: "{rbacEnable: false, podDisruptionBudget: {enabled: false}}", want: [][]string{always[:2], always[3:]}},
-		"given ConfigMap mode, there is a ConfigMap": {values: "{rbacEnable: false, configuration: {enabled: true}}", want: [][]string{always, {configName}}},
-		"given a ServiceMonitor, it is made":         {values: "{rbacEnable: false, metrics: {serviceMonitor: {enabled: true}}}", want: [][]string{always, {monitorName}}},
+		"given no RBAC, there is none":            {values: "rbacEnable: false", want: [][]string{always, fence}},
+		"given fencing is off, there is no fence": {values: "fencing: off", want: [][]string{always, leaderElection, clusterWide}},
+		"given no election, there is no fence":    {values: "leaderElectionEnabled: false", want: [][]string{always, leaderElection, clusterWide}},
+		"given a single namespace and a fence that is required, the rights on the Holder are cluster-wide": {
+			values: "{singleNamespaceInstall: true, fencing: required}",
+			want:   [][]string{always, leaderElection, {"Role/ray-system/kuberay-operator", "RoleBinding/ray-system/kuberay-operator"}, fence, fenceRights},
+		},
+		"given no service account, it is not made":   {values: "{rbacEnable: false, fencing: off, serviceAccount: {create: false}}", want: [][]string{always[:3]}},
+		"given one replica, there is no budget":      {values: "{rbacEnable: false, fencing: off, replicas: 1}", want: [][]string{always[:2], always[3:]}},
+		"given no budget, there is none":             {values: "{rbacEnable: false, fencing: off, podDisruptionBudget: {enabled: false}}", want: [][]string{always[:2], always[3:]}},
+		"given ConfigMap mode, there is a ConfigMap": {values: "{rbacEnable: false, fencing: off, configuration: {enabled: true}}", want: [][]string{always, {configName}}},
+		"given a ServiceMonitor, it is made":         {values: "{rbacEnable: false, fencing: off, metrics: {serviceMonitor: {enabled: true}}}", want: [][]string{always, {monitorName}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

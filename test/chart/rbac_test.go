@@ -31,6 +31,7 @@ func operatorRights() []string {
 		"ray.io/rayjobs/finalizers: update",
 		"ray.io/rayjobs/status: patch",
 		"ray.io/rayjobs: delete get list patch watch",
+		"apps/controllerrevisions: create delete get list watch",
 		"rbac.authorization.k8s.io/rolebindings: create delete get list patch watch",
 		"rbac.authorization.k8s.io/roles: create delete get list patch watch",
 		"route.openshift.io/routes: create delete get list patch watch",
@@ -42,6 +43,16 @@ func leaseRights() []string {
 	return []string{
 		"coordination.k8s.io/leases: create",
 		"coordination.k8s.io/leases[ray-operator-leader]: get update",
+		"events.k8s.io/events: create patch",
+	}
+}
+
+// fenceRights hold in the whole cluster, for the Holder of this installation only.
+func fenceRights() []string {
+	return []string{
+		"heliostat.io/holders/status[ray-system]: update",
+		"heliostat.io/holders: create",
+		"heliostat.io/holders[ray-system]: get update",
 	}
 }
 
@@ -65,6 +76,7 @@ func TestRightsAreExactlyThese(t *testing.T) {
 		"given nothing, for leader election": {
 			role: "Role/ray-system/kuberay-operator-leader-election", want: sorted(leaseRights()),
 		},
+		"given nothing, for the fence": {role: "ClusterRole/ray-system-kuberay-operator-fence", want: sorted(fenceRights())},
 		"given nothing, for editors of RayClusters": {
 			role: "ClusterRole/raycluster-editor-role",
 			want: []string{"ray.io/rayclusters/status: get", "ray.io/rayclusters: create delete get list patch update watch"},
@@ -137,7 +149,7 @@ func TestReadmeExplainsEveryRight(t *testing.T) {
 			t.Errorf("%s %s has no reason", m[1], m[2])
 		}
 	}
-	if d := cmp.Diff(sorted(operatorRights(), leaseRights()), sorted(documented)); d != "" {
+	if d := cmp.Diff(slices.Compact(sorted(operatorRights(), leaseRights(), fenceRights())), sorted(documented)); d != "" {
 		t.Errorf("table of rights in the README (-granted +documented):\n%s", d)
 	}
 }

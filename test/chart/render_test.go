@@ -47,6 +47,12 @@ func render(t *testing.T, values string) rendered {
 
 func tryRender(t *testing.T, values string) (rendered, error) {
 	t.Helper()
+	return renderFor(t, values, "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy", "heliostat.io/v1alpha1/Holder")
+}
+
+// renderFor renders for an API server that serves these kinds, besides those that every one has.
+func renderFor(t *testing.T, values string, served ...string) (rendered, error) {
+	t.Helper()
 	chart, err := loader.Load(chartPath)
 	if err != nil {
 		t.Fatalf("loading the chart: %v", err)
@@ -55,9 +61,11 @@ func tryRender(t *testing.T, values string) (rendered, error) {
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatalf("parsing the values: %v", err)
 	}
+	capabilities := *common.DefaultCapabilities
+	capabilities.APIVersions = append(common.VersionSet{"v1", "apps/v1"}, served...)
 	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{
 		Name: releaseName, Namespace: releaseNamespace, Revision: 1, IsInstall: true,
-	}, nil)
+	}, &capabilities)
 	if err != nil {
 		return rendered{}, err
 	}

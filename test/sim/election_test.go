@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/heliostat-io/heliostat/internal/leadership"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
 
@@ -37,7 +38,7 @@ func (w *world) admit(r kube.Request) error {
 		return nil
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Resource: r.Kind}, r.Name.Name,
-		fmt.Errorf("heliostat-fence: Pod %s does not hold term %d", r.Sender.UID, w.holder.term))
+		fmt.Errorf("heliostat fence: only Pod %s may write, which holds term %d", w.holder.uid, w.holder.term))
 }
 
 // renew is what happens to a process when time has passed: it keeps the lease, or learns that it cannot.
@@ -90,30 +91,30 @@ func (w *world) canStand(p *process) bool {
 	case won:
 		return true
 	case fenced:
-		return w.plan.broken == noBarrier || w.caughtUp(p)
+		return w.plan.broken == noBarrier || !w.behind(p, p.fencedAt)
 	default:
 		return false
 	}
 }
 
-// caughtUp tells whether the caches hold everything that was accepted before the fence moved.
+// caughtUp asks the real barrier, once, whether the caches show everything that was accepted before the fence moved.
 func (w *world) caughtUp(p *process) bool {
-	for _, kind := range w.lab.kinds {
-		if !p.cache.Seen(kind, p.fencedAt) {
-			return false
-		}
-	}
-	return true
+	once, cancel := context.WithCancel(context.Background())
+	cancel()
+	return leadership.Caches{Cache: p.cache, Live: w.server.Live(), Kinds: w.lab.cached}.CatchUp(once) == nil
+}
+
+// behind tells whether a cache does not know all changes up to a resourceVersion.
+func (w *world) behind(p *process, rv int64) bool {
+	return slices.ContainsFunc(w.lab.kinds, func(kind string) bool { return !p.cache.Seen(kind, rv) })
 }
 
 // stand takes the next step: win the lease, move the fence, pass the barrier.
 func (w *world) stand(p *process) {
 	switch p.stage {
 	case standby:
-		if w.lease.holder != p.uid {
-			w.terms++
-			p.term = w.terms
-		}
+		w.terms++
+		p.term = w.terms
 		w.extend(p)
 		p.stage = won
 		w.forgetLate(p)
@@ -128,9 +129,22 @@ func (w *world) stand(p *process) {
 		p.stage, p.fencedAt = fenced, w.server.RV()
 		w.note("%s moves the fence to term %d", p.uid, p.term)
 	case fenced:
+		if w.plan.broken != noBarrier && !w.caughtUp(p) {
+			if w.behind(p, w.server.RV()) {
+				return // not yet: more was written since
+			}
+			w.fail("%s: the caches have caught up, but the barrier does not see it", p.uid)
+		}
 		p.stage = leading
 		w.note("%s: term %d begins", p.uid, p.term)
 		p.wakeAll()
+	}
+}
+
+// fenced is what the executor tells when a write was refused: another one leads.
+func (p *process) fenced() {
+	if p.stage == leading && p.world.holder.uid != p.uid {
+		p.world.endTerm(p)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/leadership"
 	"github.com/heliostat-io/heliostat/internal/operator"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
@@ -19,7 +21,9 @@ type lab struct {
 	schema *kube.Schema
 	// kinds are all kinds, watched those whose caches faults hold back.
 	kinds, watched []string
-	scenarios      []scenario
+	// cached are the kinds as the barrier wants them.
+	cached    []leadership.CachedKind
+	scenarios []scenario
 	// undisturbed are the results without a fault, by scenario.
 	undisturbed []result
 }
@@ -31,13 +35,17 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	schema, err := kube.NewSchema(scheme,
-		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{}},
+		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{}, &appsv1.ControllerRevision{}},
 		[]client.Object{&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{schema: schema, kinds: schema.Kinds(), watched: []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"},
 		scenarios: append(clusterScenarios(), jobScenarios()...)}
+	for _, name := range l.kinds {
+		kind, list := schema.Describe(name)
+		l.cached = append(l.cached, leadership.CachedKind{Kind: kind, List: list})
+	}
 	for i := range l.scenarios {
 		s := &l.scenarios[i]
 		r := l.run(s, undisturbed())

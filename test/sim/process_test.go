@@ -181,7 +181,8 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 		made = action.NewMade(p)
 	}
 	client := &kube.Client{Reader: cached{p}, Schema: w.lab.schema, Send: p.send}
-	executor := &action.Executor{Client: client, Live: live{p}, Gate: gate{p}, Events: silent{}, Ray: p.sender, Made: made, Parallel: 1}
+	executor := &action.Executor{Client: client, Live: live{p}, Gate: gate{p}, Fenced: p.fenced,
+		Events: silent{}, Ray: p.sender, Made: made, Parallel: 1}
 	err := errors.Join(
 		(&raycluster.Reconciler{Reader: client, Executor: executor, Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
@@ -236,7 +237,8 @@ func (g gate) Enter(ctx context.Context) (context.Context, func(), error) {
 	if err := workerOf(ctx).park(nil); err != nil {
 		return nil, nil, err
 	}
-	if !g.process.leads() || !leadership.MayGoOn(ctx, leadership.Term{Number: g.process.term}) {
+	begun, isPlan := leadership.Begun(ctx)
+	if !g.process.leads() || isPlan && begun != g.process.term {
 		return nil, nil, leadership.ErrNoTerm
 	}
 	return ctx, func() {}, nil

@@ -168,8 +168,11 @@ func (w *world) settle() {
 func (w *world) round() bool {
 	happened := false
 	for _, p := range slices.Clone(w.processes) {
-		for w.canStand(p) {
+		for before := p.stage; w.canStand(p); before = p.stage {
 			w.stand(p)
+			if p.stage == before {
+				break
+			}
 			happened = true
 		}
 		for _, kind := range w.lab.kinds {

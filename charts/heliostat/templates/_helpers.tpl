@@ -52,6 +52,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- join "," $gates -}}
 {{- end -}}
 
+{{/* Value of fencing; YAML takes an unquoted off for false. */}}
+{{- define "heliostat.fencing" -}}
+{{- if eq (toString .Values.fencing) "false" -}}off{{- else -}}{{- .Values.fencing -}}{{- end -}}
+{{- end -}}
+
+{{/*
+Whether the fence is installed, empty if not. With fencing auto it is where the API server has what it needs, and where
+objects of the whole cluster are made anyway.
+*/}}
+{{- define "heliostat.fenced" -}}
+{{- if .Values.leaderElectionEnabled -}}
+{{- if eq (include "heliostat.fencing" .) "required" -}}
+true
+{{- else if and (eq (include "heliostat.fencing" .) "auto") (not .Values.singleNamespaceInstall) -}}
+{{- $served := .Capabilities.APIVersions -}}
+{{- if and ($served.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") ($served.Has "heliostat.io/v1alpha1/Holder") -}}
+true
+{{- end -}}
+{{- end -}}
+{{- else if eq (include "heliostat.fencing" .) "required" -}}
+{{- fail "fencing: required needs leaderElectionEnabled: true, because only a leader can be fenced" -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Arguments of the operator. */}}
 {{- define "heliostat.args" -}}
 {{- if and .Values.batchScheduler.enabled .Values.batchScheduler.name -}}
@@ -79,6 +103,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 - --use-kubernetes-proxy=true
 {{- end }}
 - --enable-leader-election={{ .Values.leaderElectionEnabled }}
+- --fencing={{ include "heliostat.fencing" . }}
 - --enable-metrics={{ .Values.metrics.enabled }}
 - --reconcile-concurrency={{ int64 .Values.reconcileConcurrency }}
 - --qps={{ .Values.kubeClient.qps }}

@@ -15,4 +15,22 @@ internal/action/rights.go; the table in the chart's README says what each right 
   resources: [leases]
   resourceNames: [ray-operator-leader]
   verbs: [get, update]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{/* What a replica may do to name itself as the holder, in the whole cluster: a Holder belongs to no namespace. */}}
+{{- define "heliostat.fenceRules" -}}
+- apiGroups: [heliostat.io]
+  resources: [holders]
+  verbs: [create]
+- apiGroups: [heliostat.io]
+  resources: [holders]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [get, update]
+- apiGroups: [heliostat.io]
+  resources: [holders/status]
+  resourceNames: [{{ .Release.Namespace }}]
+  verbs: [update]
 {{- end -}}

@@ -73,6 +73,8 @@ func (c *Cache) get(kind string, key client.ObjectKey) client.Object {
 
 func (c *Cache) all(kind string) []client.Object { return sorted(c.kinds[kind].objects) }
 
+func (c *Cache) version() string { return "" }
+
 func (c *Cache) index(kind, name string) client.IndexerFunc {
 	c.mu.Lock()
 	defer c.mu.Unlock()

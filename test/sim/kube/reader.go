@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,12 +16,15 @@ import (
 type source interface {
 	get(kind string, key client.ObjectKey) client.Object
 	all(kind string) []client.Object
+	// version is the resourceVersion of lists, or empty.
+	version() string
 	// index returns the function of a cache index, or nil.
 	index(kind, name string) client.IndexerFunc
 }
 
 func (s *Server) get(kind string, key client.ObjectKey) client.Object { return s.Get(kind, key) }
 func (s *Server) all(kind string) []client.Object                     { return s.List(kind) }
+func (s *Server) version() string                                     { return strconv.FormatInt(s.rv, 10) }
 func (s *Server) index(string, string) client.IndexerFunc             { return nil }
 
 // Live returns a Reader of what the server stores now.
@@ -63,6 +67,7 @@ func (r reader) List(_ context.Context, into client.ObjectList, options ...clien
 			found = append(found, object)
 		}
 	}
+	into.SetResourceVersion(r.from.version())
 	if partial, isPartial := into.(*metav1.PartialObjectMetadataList); isPartial {
 		partial.Items = make([]metav1.PartialObjectMetadata, len(found))
 		for i, object := range found {

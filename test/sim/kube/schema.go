@@ -38,6 +38,7 @@ type kind struct {
 	gvk      schema.GroupVersionKind
 	resource schema.GroupResource
 	goType   reflect.Type
+	listType reflect.Type
 	// fields tracks who set what; nil for kinds that are never applied.
 	fields *managedfields.FieldManager
 }
@@ -60,7 +61,8 @@ func NewSchema(scheme *runtime.Scheme, plain, applied []client.Object) (*Schema,
 		if err != nil {
 			return nil, fmt.Errorf("find the list of %s: %w", gvk.Kind, err)
 		}
-		s.byName[gvk.Kind], s.byType[k.goType], s.byType[reflect.TypeOf(list).Elem()] = k, k, k
+		k.listType = reflect.TypeOf(list).Elem()
+		s.byName[gvk.Kind], s.byType[k.goType], s.byType[k.listType] = k, k, k
 	}
 	types := applyconfigurations.NewTypeConverter(scheme)
 	for _, object := range applied {
@@ -87,6 +89,12 @@ func (s *Schema) Kinds() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Describe returns the full name of a kind and an empty list of it.
+func (s *Schema) Describe(name string) (schema.GroupVersionKind, client.ObjectList) {
+	k := s.byName[name]
+	return k.gvk, reflect.New(k.listType).Interface().(client.ObjectList)
 }
 
 // KindOf returns the name of the kind of an object or a list.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +126,18 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer.(*http.Response), nil
+	reply := answer.(reply)
+	return &http.Response{StatusCode: reply.code, Body: io.NopCloser(strings.NewReader(reply.body)), Header: http.Header{}}, nil
+}
+
+// reply is status code and body of an answer.
+type reply struct {
+	code int
+	body string
 }
 
 // dashboard answers a request as Ray's dashboard does.
-func (w *world) dashboard(to *url.URL, body []byte) (*http.Response, error) {
+func (w *world) dashboard(to *url.URL, body []byte) (any, error) {
 	head := w.headAt(to.Host)
 	if head == nil {
 		return nil, errNoHead
@@ -140,29 +146,25 @@ func (w *world) dashboard(to *url.URL, body []byte) (*http.Response, error) {
 	if path == "" {
 		var request dashboard.SubmitRequest
 		if err := json.Unmarshal(body, &request); err != nil {
-			return answer(http.StatusBadRequest, err.Error()), nil
+			return reply{http.StatusBadRequest, err.Error()}, nil
 		}
 		if w.jobOn(head, request.SubmissionID) != nil {
-			return answer(http.StatusBadRequest, fmt.Sprintf("Job with submission_id %s already exists. Please use a different submission_id.", request.SubmissionID)), nil
+			return reply{http.StatusBadRequest, fmt.Sprintf("Job with submission_id %s already exists. Please use a different submission_id.", request.SubmissionID)}, nil
 		}
 		w.startJob(head, request.SubmissionID)
-		return answer(http.StatusOK, fmt.Sprintf(`{"job_id":%q,"submission_id":%q}`, request.SubmissionID, request.SubmissionID)), nil
+		return reply{http.StatusOK, fmt.Sprintf(`{"job_id":%q,"submission_id":%q}`, request.SubmissionID, request.SubmissionID)}, nil
 	}
 	id := strings.TrimSuffix(path, "/stop")
 	job := w.jobOn(head, id)
 	if job == nil {
-		return answer(http.StatusNotFound, fmt.Sprintf("Job %s does not exist", id)), nil
+		return reply{http.StatusNotFound, fmt.Sprintf("Job %s does not exist", id)}, nil
 	}
 	stopped := !job.Status.Terminal()
 	if stopped {
 		job.Status, job.EndTime = dashboard.JobStopped, w.now()
 		w.note("Ray: job %s is stopped", id)
 	}
-	return answer(http.StatusOK, fmt.Sprintf(`{"stopped":%t}`, stopped)), nil
-}
-
-func answer(code int, body string) *http.Response {
-	return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewBufferString(body)), Header: http.Header{}}
+	return reply{http.StatusOK, fmt.Sprintf(`{"stopped":%t}`, stopped)}, nil
 }
 
 // sendToRay is the goroutine that carries out what action.Ray was given, whenever the scheduler lets it.

@@ -16,7 +16,7 @@ func flags() (seeds, only, from *uint64) {
 		flag.Uint64("from", 1, "the first seed to play")
 }
 
-var seedCount, onlySeed, firstSeed = flags() //nolint:gochecknoglobals // flags of a test must be known before it runs
+var seedCount, onlySeed, firstSeed = flags()
 
 // shownFailures is how many failing seeds are shown.
 const shownFailures = 3

@@ -79,6 +79,7 @@ func NewSchema(scheme *runtime.Scheme, plain, applied []client.Object) (*Schema,
 // nothing fills in no defaults.
 type nothing struct{}
 
+// Default does nothing.
 func (nothing) Default(runtime.Object) {}
 
 // Kinds returns the names of all kinds in order.

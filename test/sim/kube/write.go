@@ -3,7 +3,6 @@ package kube
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -159,12 +158,4 @@ func (s *Server) grace(object client.Object, now bool) time.Duration {
 		return 0
 	}
 	return gracePeriod
-}
-
-func versionOf(object client.Object) int64 {
-	rv, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return rv
 }

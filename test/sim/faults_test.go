@@ -61,8 +61,9 @@ type plan struct {
 	hasty bool
 	// lateOwn lets requests of an earlier term arrive while their sender leads again.
 	lateOwn bool
-	// restart brings a process that died before a certain request back at once.
-	restart bool
+	// incident happens at the request with that number.
+	incident incident
+	at       int
 	// length is the number of random steps in a stage.
 	length int
 }

@@ -23,6 +23,8 @@ type call struct {
 	// held requests are stuck in the network until the faults are over.
 	held bool
 	done bool
+	// lost is what the sender gets instead of the answer.
+	lost error
 	// answer and err are what the sender gets.
 	answer any
 	err    error
@@ -39,10 +41,13 @@ func (p *process) exchange(ctx context.Context, c *call) (any, error) {
 	if c.mutates {
 		w.sent++
 	}
-	if c.mutates && w.sent == w.killBefore {
-		w.doomed = p // and the request never leaves
-	} else {
-		w.calls = append(w.calls, c)
+	w.calls = append(w.calls, c)
+	if c.mutates && w.sent == w.plan.at {
+		w.note("incident: %s at: %s", w.plan.incident.name, c.what)
+		w.plan.incident.strike(p, c)
+	}
+	if !c.mutates && p.blind {
+		p.blind, c.lost = false, errReset()
 	}
 	if err := worker.park(func() bool { return c.done }); err != nil {
 		return nil, err
@@ -73,6 +78,9 @@ func (w *world) arrive(c *call) {
 		return // its sender gave up in that moment
 	}
 	c.answer, c.err = c.carryOut()
+	if c.lost != nil {
+		c.err = c.lost
+	}
 	if c.mutates || c.err != nil {
 		w.note("%s: %s%s", c.sender.UID, c.what, outcome(c.err))
 	}

@@ -49,7 +49,10 @@ type process struct {
 	// What faults do to it.
 	dead, paused, leaseCut bool
 	frozen                 string // the kind whose cache stands still
-	offset                 time.Duration
+	// deaf until then, no cache learns of anything; blind means that the next read from the API server fails.
+	deaf   time.Duration
+	blind  bool
+	offset time.Duration
 	// speed is how quickly its caches learn of changes, compared with other things that happen.
 	speed int
 

@@ -133,7 +133,7 @@ func (w *world) bury() {
 	p := w.doomed
 	w.doomed = nil
 	w.kill(p)
-	if w.plan.restart {
+	if w.plan.incident.restart {
 		w.launch(p.name)
 	}
 }
@@ -141,7 +141,7 @@ func (w *world) bury() {
 // The limits of what a world may take to settle.
 const (
 	// fairRounds is how many rounds, in each of which everything that can happen does.
-	fairRounds = 1000
+	fairRounds = 2000
 	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off.
 	quiet = 150 * time.Second
 )
@@ -168,6 +168,9 @@ func (w *world) settle() {
 func (w *world) round() bool {
 	happened := false
 	for _, p := range slices.Clone(w.processes) {
+		if p.paused {
+			continue
+		}
 		for before := p.stage; w.canStand(p); before = p.stage {
 			w.stand(p)
 			if p.stage == before {
@@ -176,7 +179,7 @@ func (w *world) round() bool {
 			happened = true
 		}
 		for _, kind := range w.lab.kinds {
-			for !p.dead && p.cache.Pending(kind) > 0 {
+			for w.mono >= p.deaf && p.cache.Pending(kind) > 0 {
 				p.cache.Deliver(kind)
 				happened = true
 			}
@@ -194,7 +197,7 @@ func (w *world) round() bool {
 // work lets the workers of a process do all that they have to do.
 func (w *world) work(p *process) bool {
 	happened := false
-	for !p.dead {
+	for !p.dead && !p.paused {
 		before := w.steps
 		for _, worker := range p.workers {
 			w.workOn(worker)
@@ -246,7 +249,7 @@ func (w *world) workOn(worker *worker) {
 func (w *world) answerAll() bool {
 	happened := false
 	for _, c := range slices.Clone(w.calls) {
-		if c.worker != nil {
+		if c.worker != nil && !c.held {
 			w.arrive(c)
 			happened = true
 		}
@@ -275,6 +278,12 @@ func play(w *world) result {
 	for {
 		w.turmoil(&changes)
 		w.settle()
+		if w.aftermath != nil {
+			w.note("aftermath")
+			w.aftermath()
+			w.aftermath = nil
+			w.settle()
+		}
 		if len(w.failures) > 0 || len(changes) == 0 {
 			break
 		}

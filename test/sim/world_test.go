@@ -41,9 +41,11 @@ type world struct {
 	didSend   bool
 	ips       int
 
-	// sent counts the operators' requests that change something; the sender of number killBefore dies instead.
-	sent, killBefore int
-	doomed           *process
+	// sent counts the operators' requests that change something.
+	sent   int
+	doomed *process
+	// aftermath is what an incident leaves to happen when the world has settled.
+	aftermath func()
 	// chaos is true while faults may happen; budget is how many more will.
 	chaos  bool
 	budget int
@@ -124,6 +126,7 @@ func (w *world) nextTimer() (at time.Duration, ok bool) {
 				soonest(due)
 			}
 		}
+		soonest(p.deaf)
 		for _, seen := range p.poller.seen {
 			soonest(seen.next)
 		}

@@ -50,7 +50,9 @@ func TestWritesThatAreRefused(t *testing.T) {
 		want  func(error) bool
 	}{
 		"a create under a name that is taken": {
-			func(t *testing.T, c *Client, _ *batchv1.Job) error { return c.Create(t.Context(), &batchv1.Job{ObjectMeta: named("j")}) },
+			func(t *testing.T, c *Client, _ *batchv1.Job) error {
+				return c.Create(t.Context(), &batchv1.Job{ObjectMeta: named("j")})
+			},
 			apierrors.IsAlreadyExists},
 		"a patch from an older version": {
 			func(t *testing.T, c *Client, j *batchv1.Job) error {
@@ -69,7 +71,9 @@ func TestWritesThatAreRefused(t *testing.T) {
 				return c.Delete(t.Context(), j, client.Preconditions{ResourceVersion: ptr.To("0")})
 			}, apierrors.IsConflict},
 		"a delete of what is not there": {
-			func(t *testing.T, c *Client, _ *batchv1.Job) error { return c.Delete(t.Context(), &batchv1.Job{ObjectMeta: named("k")}) },
+			func(t *testing.T, c *Client, _ *batchv1.Job) error {
+				return c.Delete(t.Context(), &batchv1.Job{ObjectMeta: named("k")})
+			},
 			apierrors.IsNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type incident struct {
 	strike  func(p *process, c *call)
 }
 
-// aWhile is how long caches stand still; passes that wait for them are repeated ten times a second.
+// aWhile is how long a cache stands still; passes that wait for them are repeated ten times a second.
 const aWhile = 10 * time.Second
 
 // incidents are tried at every request of every scenario.
@@ -28,11 +28,13 @@ func incidents() []incident {
 	return []incident{
 		{name: "the leader dies before it, and comes back with empty memory", restart: true, strike: dies},
 		{name: "the leader dies before it, and another one takes over", strike: dies},
-		{name: "its answer is lost, and the caches stand still for a while", strike: func(p *process, c *call) {
-			c.lost, p.deaf = apierrors.NewTimeoutError("the answer is lost", 1), p.world.mono+aWhile
+		{name: "its answer is lost, and the cache of its kind stands still", strike: func(p *process, c *call) {
+			c.lost = apierrors.NewTimeoutError("the answer is lost", 1)
+			p.deaf, p.deafTo = p.world.mono+aWhile, c.kind
 		}},
-		{name: "its answer is lost, the look after it fails, and the caches stand still", strike: func(p *process, c *call) {
-			c.lost, p.deaf, p.blind = errReset(), p.world.mono+aWhile, true
+		{name: "its answer is lost, the look after it fails, and the cache of its kind stands still", strike: func(p *process, c *call) {
+			c.lost, p.blind = errReset(), true
+			p.deaf, p.deafTo = p.world.mono+aWhile, c.kind
 		}},
 		{name: "it never arrives, and nobody says so", strike: func(p *process, c *call) {
 			c.lost, c.carryOut = errReset(), func() (any, error) { return nil, nil }

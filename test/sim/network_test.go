@@ -16,6 +16,8 @@ type call struct {
 	worker *worker
 	sender kube.Sender
 	what   string
+	// kind is that of the object that is written, or empty.
+	kind string
 	// mutates is false for reads; patch is true for patches.
 	mutates, patch bool
 	// carryOut is what happens when the request arrives.
@@ -59,7 +61,7 @@ func (p *process) exchange(ctx context.Context, c *call) (any, error) {
 func (p *process) send(ctx context.Context, r kube.Request) (client.Object, error) {
 	r.Sender = kube.Sender{Name: p.name, UID: p.uid, Term: p.term}
 	var rv int64
-	answer, err := p.exchange(ctx, &call{what: r.String(), mutates: true, patch: r.Verb == kube.Patch, carryOut: func() (any, error) {
+	answer, err := p.exchange(ctx, &call{what: r.String(), kind: r.Kind, mutates: true, patch: r.Verb == kube.Patch, carryOut: func() (any, error) {
 		object, err := p.world.server.Do(r)
 		rv = p.world.server.RV()
 		return object, err

@@ -49,8 +49,9 @@ type process struct {
 	// What faults do to it.
 	dead, paused, leaseCut bool
 	frozen                 string // the kind whose cache stands still
-	// deaf until then, no cache learns of anything; blind means that the next read from the API server fails.
+	// Until deaf, its cache of the kind deafTo learns of nothing; blind means that its next read from the API server fails.
 	deaf   time.Duration
+	deafTo string
 	blind  bool
 	offset time.Duration
 	// speed is how quickly its caches learn of changes, compared with other things that happen.

@@ -179,7 +179,7 @@ func (w *world) round() bool {
 			happened = true
 		}
 		for _, kind := range w.lab.kinds {
-			for w.mono >= p.deaf && p.cache.Pending(kind) > 0 {
+			for (w.mono >= p.deaf || kind != p.deafTo) && p.cache.Pending(kind) > 0 {
 				p.cache.Deliver(kind)
 				happened = true
 			}

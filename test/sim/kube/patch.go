@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -139,7 +140,20 @@ func (s *Server) applied(k *kind, r Request, live client.Object) (client.Object,
 	next.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	next.SetUID(uid)
 	next.SetResourceVersion(version)
+	s.refill(live, next)
 	return next, nil
+}
+
+// refill sets defaults again that an apply has taken away, because they had come with a create of the same manager.
+func (s *Server) refill(live, next client.Object) {
+	service, isService := next.(*corev1.Service)
+	if !isService {
+		return
+	}
+	if service.Spec.ClusterIP == "" {
+		service.Spec.ClusterIP = live.(*corev1.Service).Spec.ClusterIP
+	}
+	s.fillIn(service)
 }
 
 // track notes who set which fields of an object, for kinds where that matters.

@@ -80,6 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	changed, since := r.term.Seen(r.Gate, r.Clock.Now())
 	if changed {
 		r.Holds.ForgetAll()
+		r.Executor.Made.ForgetAll()
 	}
 	snapshot, err := r.observe(ctx, request.NamespacedName, since)
 	if err != nil {
@@ -88,6 +89,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if snapshot.Job == nil {
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
+	}
+	seen, err := r.Executor.AllSeen(ctx, snapshot.Job, snapshot.uids())
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case !seen:
+		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
 	now := r.Clock.Now()
 	decision := Plan(snapshot, r.Settings, now)

@@ -89,6 +89,21 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, ter
 	return s, nil
 }
 
+// uids are the UIDs of all that the caches show of what the job owns.
+func (s Snapshot) uids() []types.UID {
+	var uids []types.UID
+	if s.Cluster != nil {
+		uids = append(uids, s.Cluster.UID)
+	}
+	if s.HeadService != nil {
+		uids = append(uids, s.HeadService.UID)
+	}
+	if s.Submitter != nil {
+		uids = append(uids, s.Submitter.UID)
+	}
+	return uids
+}
+
 func get(ctx context.Context, reader client.Reader, name types.NamespacedName, into client.Object) (bool, error) {
 	err := reader.Get(ctx, name, into)
 	if apierrors.IsNotFound(err) {

@@ -180,17 +180,19 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 	}
 	p.poller.bell = jobs
 	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: jobs.Ring})
-	made := action.NewDoubtful(p)
-	if !w.plan.readOwnWrites {
-		made = action.NewMade(p)
-	}
 	client := &kube.Client{Reader: cached{p}, Schema: w.lab.schema, Send: p.send}
-	executor := &action.Executor{Client: client, Live: live{p}, Gate: gate{p}, Fenced: p.fenced,
-		Events: silent{}, Ray: p.sender, Made: made, Parallel: 1}
+	executor := func() *action.Executor {
+		made := action.NewDoubtful(p)
+		if !w.plan.readOwnWrites {
+			made = action.NewMade(p)
+		}
+		return &action.Executor{Client: client, Live: live{p}, Gate: gate{p}, Fenced: p.fenced,
+			Events: silent{}, Ray: p.sender, Made: made, Parallel: 1}
+	}
 	err := errors.Join(
-		(&raycluster.Reconciler{Reader: client, Executor: executor, Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
+		(&raycluster.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
-		(&rayjob.Reconciler{Reader: client, Executor: executor, Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller,
+		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller,
 			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour}, Clock: p, Bell: jobs}).SetupWithManager(mgr),
 	)
 	if err != nil {

@@ -63,6 +63,11 @@ test: localkube ## Unit, simulation and integration tests (real kube-apiserver; 
 race: ## The unit tests and the simulation with the race detector (needs a C compiler).
 	go test -race -timeout 20m ./internal/... ./api/... ./test/sim ./test/fakedashboard
 
+.PHONY: nightly
+SEEDS ?= 200000
+nightly: ## The simulation over many more seeds (SEEDS=n), from a first one that differs each day (FROM=n).
+	go test ./test/sim -run 'TestSeeds' -count=1 -timeout 12h -seeds=$(SEEDS) -from=$(or $(FROM),$(shell date +%y%m%d)00000)
+
 .PHONY: bench
 bench: localkube ## Budgets at full size: rest of 100 clusters for ten minutes, 1,000 workers beside 300 small clusters, take-over of 1,000 clusters.
 	$(LOCALKUBE) build

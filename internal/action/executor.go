@@ -34,8 +34,8 @@ type Executor struct {
 	Events events.EventRecorder
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
 	Ray *Ray
-	// Made remembers what was created until the caches show it. It may be nil where the caches show every write of
-	// the Client at once (read-your-writes).
+	// Made remembers what was written until the caches show it; see NewMade and NewDoubtful. It may be nil where no lost
+	// answer can matter.
 	Made *Made
 	// Parallel is how many actions of one plan may be under way at once; less than one counts as one.
 	Parallel int
@@ -117,7 +117,7 @@ func (e *Executor) create(ctx context.Context, a Create) error {
 	err := e.Client.Create(ctx, object)
 	switch {
 	case err == nil:
-		e.Made.add(object)
+		e.Made.created(object)
 		return nil
 	case apierrors.IsAlreadyExists(err), outcomeUnknown(err):
 		return e.settleCreate(ctx, a, err)
@@ -130,11 +130,15 @@ func (e *Executor) create(ctx context.Context, a Create) error {
 func (e *Executor) settleCreate(ctx context.Context, a Create, answer error) error {
 	found := copyOf(a.Object)
 	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Object), found); err != nil {
+		if !apierrors.IsNotFound(err) {
+			e.Made.await(copyOf(a.Object))
+		}
 		return fmt.Errorf("the outcome of the create is unknown (%w), and looking failed: %w", answer, err)
 	}
 	if !sameOwner(found, a.Object) || !sameLabels(found, a.Object, a.Identity) {
 		return ErrCollision
 	}
+	e.Made.await(found)
 	return nil
 }
 
@@ -145,7 +149,7 @@ func (e *Executor) apply(ctx context.Context, a Apply) error {
 		err := e.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
 		if !apierrors.IsAlreadyExists(err) {
 			if err == nil {
-				e.Made.add(object)
+				e.Made.created(object)
 			}
 			return err
 		}
@@ -238,9 +242,16 @@ func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
 	}
 	defer done()
 	patch := client.MergeFromWithOptions(s.Base, client.MergeFromWithOptimisticLock{})
-	if err := e.fenced(e.Client.Status().Patch(write, copyOf(s.Object), patch)); err != nil {
+	written := copyOf(s.Object)
+	if err := e.fenced(e.Client.Status().Patch(write, written, patch)); err != nil {
+		if outcomeUnknown(err) {
+			written = copyOf(s.Object)
+			written.SetResourceVersion("")
+			e.Made.awaitStatus(written)
+		}
 		return err
 	}
+	e.Made.wrote(written)
 	logr.FromContextOrDiscard(ctx).Info("Wrote the status", "reason", s.Why)
 	return nil
 }

@@ -137,3 +137,10 @@ func messageOf(f Failure) string {
 	}
 	return text
 }
+
+// ForgetAll drops everything: what was refused in an earlier term says nothing about this one.
+func (h *Holds) ForgetAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.byOwner)
+}

@@ -75,3 +75,17 @@ func TestTheTextOfAHoldStaysTheSameWhileTheTroubleDoes(t *testing.T) {
 		t.Errorf("two tries leave the texts %v", texts)
 	}
 }
+
+// A process that leads again must not report what was refused in its earlier term; the simulation found that it did.
+func TestAnotherTermKnowsOfNoRefusals(t *testing.T) {
+	holds := NewHolds()
+	a := Create{Object: owned("owner", "1"), Group: "workers"}
+	holds.Record("uid", Plan{Actions: []Action{a}}, Result{Failures: []Failure{{Action: a, Err: ErrCollision}}}, time.Now())
+	if len(holds.Of("uid")) != 1 {
+		t.Fatal("the refusal is remembered")
+	}
+	holds.ForgetAll()
+	if len(holds.Of("uid")) != 0 {
+		t.Error("the refusal is still remembered")
+	}
+}

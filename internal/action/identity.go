@@ -42,6 +42,8 @@ func sameOwner(found, wanted client.Object) bool {
 	return have.UID == want.UID
 }
 
+func compareNames(a, b client.Object) int { return strings.Compare(nameIn(a), nameIn(b)) }
+
 func sameLabels(found, wanted client.Object, keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool {
 		return found.GetLabels()[key] != wanted.GetLabels()[key]

@@ -35,20 +35,27 @@ func Begin(ctx context.Context, gate Gate) (context.Context, bool) {
 	if !ok {
 		return ctx, false
 	}
-	return context.WithValue(ctx, termKey{}, term.serial), true
+	return context.WithValue(ctx, termKey{}, term), true
 }
 
 // begunIn tells whether what ctx belongs to may go on in a term.
 func begunIn(ctx context.Context, term Term) bool {
-	serial, ok := ctx.Value(termKey{}).(int64)
-	return !ok || serial == term.serial
+	begun, ok := ctx.Value(termKey{}).(Term)
+	return !ok || begun.serial == term.serial
+}
+
+// Begun returns the number of the term that ctx has from Begin, or false when it has none. It is for Gates other than the
+// Keeper.
+func Begun(ctx context.Context) (number int64, ok bool) {
+	begun, ok := ctx.Value(termKey{}).(Term)
+	return begun.Number, ok
 }
 
 // Gate lets writes out while a term is valid.
 type Gate interface {
 	// Current returns the valid term, or false when there is none.
 	Current() (Term, bool)
-	// Enter admits one write. The returned context ends when the caller's does, when the term's deadline passes or
+	// Enter admits one write. What was planned in another term, see Planned, is not admitted. The returned context ends when the caller's does, when the term's deadline passes or
 	// when the term ends, whichever is first. The caller must call done when the write has returned. The error is
 	// ErrNoTerm when no term is valid, or another one than the one that ctx has from Begin.
 	Enter(ctx context.Context) (write context.Context, done func(), err error)

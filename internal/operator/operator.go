@@ -223,11 +223,11 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), w.series(ctx, registerer, gate)); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
-	var made *action.Made
-	if !readsOwnWrites(w.cfg) {
-		made = action.NewMade(w.clock)
-	}
 	executor := func(controller string) *action.Executor {
+		made := action.NewDoubtful(w.clock)
+		if !readsOwnWrites(w.cfg) {
+			made = action.NewMade(w.clock)
+		}
 		return &action.Executor{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced,
 			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Made: made, Parallel: parallelWrites,

@@ -46,6 +46,8 @@ type Reconciler struct {
 	Resync time.Duration
 	// Concurrency is how many RayClusters are planned at once.
 	Concurrency int
+
+	term leadership.Change
 }
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
@@ -101,11 +103,22 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}}}
 }
 
+// forgetAll drops what was remembered of writes in an earlier term: meanwhile another leader has written. Specs are kept,
+// because a standby goes on noting them.
+func (r *Reconciler) forgetAll() {
+	r.Holds.ForgetAll()
+	r.Streaks.ForgetAll()
+	r.Executor.Made.ForgetAll()
+}
+
 // Reconcile is observe → plan → apply.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, ok := leadership.Begin(ctx, r.Gate)
 	if !ok {
 		return reconcile.Result{}, r.standBy(ctx, request.NamespacedName)
+	}
+	if changed, _ := r.term.Seen(r.Gate, r.Clock.Now()); changed {
+		r.forgetAll()
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
 	if err == nil && (snapshot.Cluster == nil || snapshot.Cluster.DeletionTimestamp != nil) {
@@ -115,8 +128,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	uid := snapshot.Cluster.UID
-	if !r.Executor.Made.AllSeen(uid, snapshot.uids()) {
-		return reconcile.Result{RequeueAfter: action.StalePause}, nil
+	if seen, err := r.Executor.AllSeen(ctx, snapshot.Cluster, snapshot.uids()); err != nil || !seen {
+		return requeue(action.StalePause, err)
 	}
 	now := r.Clock.Now()
 	snapshot.Holds = r.Holds.Of(uid)
@@ -134,6 +147,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	retry := r.Holds.Record(uid, plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry, r.Resync)}, nil
+}
+
+// requeue asks for another pass after a pause, or lets the error ask for one.
+func requeue(pause time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: pause}, nil
 }
 
 // standBy does nothing but remember: everything is queued again when a term begins.

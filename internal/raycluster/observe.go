@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -200,8 +202,10 @@ func OwnedObjects(settings Settings) []client.Object {
 func (s *Snapshot) observeObjects(ctx context.Context, reader client.Reader, settings Settings) error {
 	var errs []error
 	s.Named = map[string]client.Object{}
-	for name, kind := range ownedKinds(settings.Routes) {
-		errs = append(errs, s.observeOwned(ctx, reader, name, kind), s.observeNamed(ctx, reader, name, kind))
+	kinds := ownedKinds(settings.Routes)
+	// In a fixed order, so that the same history leads to the same plan.
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		errs = append(errs, s.observeOwned(ctx, reader, name, kinds[name]), s.observeNamed(ctx, reader, name, kinds[name]))
 	}
 	return errors.Join(errs...)
 }

@@ -109,6 +109,13 @@ func (s *Streaks) Forget(cluster types.NamespacedName) {
 	delete(s.byName, cluster)
 }
 
+// ForgetAll drops everything.
+func (s *Streaks) ForgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byName)
+}
+
 // ripe tells whether an ended Pod may be replaced now, and asks to look again when it may.
 func (p *planner) ripe(pod *corev1.Pod) bool {
 	due := pod.CreationTimestamp.Add(leastLife)

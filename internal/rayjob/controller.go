@@ -47,6 +47,8 @@ type Reconciler struct {
 	Bell *wake.Bell
 	// Concurrency is how many RayJobs are planned at once.
 	Concurrency int
+
+	term leadership.Change
 }
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
@@ -75,13 +77,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
 	}
-	snapshot, err := r.observe(ctx, request.NamespacedName)
+	changed, since := r.term.Seen(r.Gate, r.Clock.Now())
+	if changed {
+		r.Holds.ForgetAll()
+		r.Executor.Made.ForgetAll()
+	}
+	snapshot, err := r.observe(ctx, request.NamespacedName, since)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if snapshot.Job == nil {
 		r.Poller.Forget(pollKey(request.NamespacedName))
 		return reconcile.Result{}, nil
+	}
+	seen, err := r.Executor.AllSeen(ctx, snapshot.Job, snapshot.uids())
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case !seen:
+		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
 	now := r.Clock.Now()
 	decision := Plan(snapshot, r.Settings, now)

@@ -3,6 +3,7 @@ package rayjob
 import (
 	"context"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,8 +38,9 @@ type Snapshot struct {
 	Holds map[string]action.Hold
 }
 
-// observe reads the job and all that belongs to it from the caches, and the last answers of Ray from the poller.
-func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (Snapshot, error) {
+// observe reads the job and all that belongs to it from the caches, and the last answers of Ray from the poller. What Ray
+// was asked before this term may be older than what another leader has recorded meanwhile, and is not looked at.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, term time.Time) (Snapshot, error) {
 	job := &rayv1.RayJob{}
 	found, err := get(ctx, r.Reader, name, job)
 	if err != nil || !found {
@@ -79,12 +81,27 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (Sn
 	if found {
 		s.Submitter = submitter
 	}
-	if answer, ok := r.Poller.Observation(pollKey(name)); ok {
+	if answer, ok := r.Poller.Observation(pollKey(name)); ok && !answer.Asked.Before(term) {
 		s.Answer = &answer
 	}
 	s.Sent, s.Stopped = r.Executor.Ray.Outcomes(job.UID)
 	s.Holds = r.Holds.Of(job.UID)
 	return s, nil
+}
+
+// uids are the UIDs of all that the caches show of what the job owns.
+func (s Snapshot) uids() []types.UID {
+	var uids []types.UID
+	if s.Cluster != nil {
+		uids = append(uids, s.Cluster.UID)
+	}
+	if s.HeadService != nil {
+		uids = append(uids, s.HeadService.UID)
+	}
+	if s.Submitter != nil {
+		uids = append(uids, s.Submitter.UID)
+	}
+	return uids
 }
 
 func get(ctx context.Context, reader client.Reader, name types.NamespacedName, into client.Object) (bool, error) {

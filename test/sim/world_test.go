@@ -1,274 +1,169 @@
 package sim
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
+	"math/rand/v2"
 	"slices"
-	"testing"
+	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	rayv1 "github.com/heliostat-io/heliostat/api/v1"
-	"github.com/heliostat-io/heliostat/internal/action"
-	"github.com/heliostat-io/heliostat/internal/leadership"
-	"github.com/heliostat-io/heliostat/internal/operator"
-	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
-	"github.com/heliostat-io/heliostat/internal/ray/poll"
-	"github.com/heliostat-io/heliostat/internal/raycluster"
-	"github.com/heliostat-io/heliostat/internal/rayjob"
+	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
 
-// errKilled is what a killed operator gets instead of a write.
-var errKilled = errors.New("the operator was killed before this write")
+// namespace is where everything happens.
+const namespace = "ns"
 
-// world is the model: what the API server stores, and what kubelet, Job controller and Ray know.
+// world is one simulated history: a Kubernetes, a Ray, and the operators. One goroutine at a time runs in it.
 type world struct {
-	t       *testing.T
-	api     client.Client
-	clock   *clocktesting.FakePassiveClock
-	written int
-	// created counts the creates of each object by kind and name; a second one under the same name is an offence.
-	created map[string]int
-	uids    int
-	// jobs are what Ray knows, by submission id.
-	jobs map[string]*dashboard.JobDetails
-	// submitted counts the submissions under each id.
+	lab      *lab
+	scenario *scenario
+	plan     plan
+	rng      *rand.Rand
+	server   *kube.Server
+	// mono is the time since the beginning, which every part of the world agrees on.
+	mono time.Duration
+
+	processes []*process
+	lives     int
+	lease     lease
+	terms     int64
+	holder    holder
+	// control is how a goroutine of a process gives control back to the scheduler.
+	control chan struct{}
+	calls   []*call
+	// apiAway means that the API server cannot be reached.
+	apiAway bool
+
+	rayJobs   []*rayJob
 	submitted map[string]int
+	didSend   bool
+	ips       int
+
+	// sent counts the operators' requests that change something.
+	sent   int
+	doomed *process
+	// aftermath is what an incident leaves to happen when the world has settled.
+	aftermath func()
+	// chaos is true while faults may happen; budget is how many more will.
+	chaos  bool
+	budget int
+
+	watch    watchdog
+	failures []string
+	// trace is nil unless the history is to be told.
+	trace *[]string
+	steps int
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	scheme, err := operator.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)),
-		created: map[string]int{}, jobs: map[string]*dashboard.JobDetails{}, submitted: map[string]int{}}
-	builder := fake.NewClientBuilder().WithScheme(scheme)
-	for _, owned := range append(raycluster.OwnedObjects(raycluster.DefaultSettings()), &corev1.Pod{}) {
-		builder = builder.WithIndex(owned, raycluster.OwnerUIDIndex, raycluster.IndexOwnerUID)
-	}
-	w.api = builder.
-		WithStatusSubresource(&rayv1.RayCluster{}, &rayv1.RayJob{}, &batchv1.Job{}, &corev1.Pod{}).
-		WithIndex(&corev1.Event{}, raycluster.EventPodIndex, raycluster.IndexEventPod).
-		WithInterceptorFuncs(interceptor.Funcs{Create: w.create}).
-		Build()
+// epoch is when histories begin.
+func epoch() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
+
+func newWorld(l *lab, s *scenario, plan plan) *world {
+	w := &world{lab: l, scenario: s, plan: plan, rng: rand.New(rand.NewPCG(plan.seed, 1)), control: make(chan struct{}),
+		submitted: map[string]int{}, watch: newWatchdog()}
+	w.server = kube.NewServer(l.schema, w.now)
+	w.server.Admit, w.server.Accepted = w.admit, w.accepted
+	w.server.IgnorePreconditions, w.server.FreshNames = plan.broken == noPreconditions, plan.broken == noNames
 	return w
 }
 
-// create gives each object the UID and the creation time that a real API server would.
-func (w *world) create(ctx context.Context, api client.WithWatch, object client.Object, options ...client.CreateOption) error {
-	w.uids++
-	object.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
-	object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
-	if err := api.Create(ctx, object, options...); err != nil {
-		return err
-	}
-	w.created[fmt.Sprintf("%T %s", object, object.GetName())]++
-	return nil
-}
+// now is the time by the clock of the API server.
+func (w *world) now() time.Time { return epoch().Add(w.mono) }
 
-// killer is the gate of an operator that dies before a certain write.
-type killer struct {
-	world *world
-	at    int
-}
-
-func (k killer) Current() (leadership.Term, bool) { return leadership.Term{}, true }
-
-func (k killer) Enter(ctx context.Context) (context.Context, func(), error) {
-	if k.at >= 0 && k.world.written >= k.at {
-		return nil, nil, errKilled
-	}
-	k.world.written++
-	return ctx, func() {}, nil
-}
-
-// process is one life of the operator: what it holds in memory dies with it.
-type process struct {
-	clusters *raycluster.Reconciler
-	jobs     *rayjob.Reconciler
-}
-
-func (w *world) start(killAt int) process {
-	gate := killer{world: w, at: killAt}
-	executor := &action.Executor{Client: w.api, Live: w.api, Gate: gate, Events: events.NewFakeRecorder(10_000), Parallel: 1,
-		Ray: action.NewRay(action.RayOptions{Gate: gate, Clock: w.clock})}
-	return process{
-		clusters: &raycluster.Reconciler{Reader: w.api, Executor: executor, Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
-			Settings: raycluster.DefaultSettings(), Clock: w.clock},
-		jobs: &rayjob.Reconciler{Reader: w.api, Executor: executor, Gate: gate, Holds: action.NewHolds(), Poller: asker{w},
-			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: time.Hour}, Clock: w.clock},
-	}
-}
-
-// asker answers what the poller would have learnt.
-type asker struct{ world *world }
-
-func (asker) Track(poll.Target) {}
-func (asker) Forget(poll.Key)   {}
-
-func (a asker) Observation(key poll.Key) (poll.Observation, bool) {
-	job := &rayv1.RayJob{}
-	if err := a.world.api.Get(context.Background(), key.NamespacedName, job); err != nil {
-		return poll.Observation{}, false
-	}
-	observation := poll.Observation{Target: poll.Target{OwnerUID: job.UID, SubmissionID: job.Status.JobId},
-		Answered: a.world.clock.Now(), JobFound: poll.Missing}
-	if details := a.world.jobs[job.Status.JobId]; details != nil {
-		observation.JobFound, observation.Job = poll.Found, details
-	}
-	return observation, true
-}
-
-// pass lets the process look at every object once. A killed process stops where it is.
-func (w *world) pass(p process) {
-	ctx := context.Background()
-	jobs, clusters := &rayv1.RayJobList{}, &rayv1.RayClusterList{}
-	w.must(w.api.List(ctx, jobs))
-	w.must(w.api.List(ctx, clusters))
-	for i := range jobs.Items {
-		_, err := p.jobs.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&jobs.Items[i])})
-		w.mustUnlessKilled(err)
-	}
-	for i := range clusters.Items {
-		_, err := p.clusters.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&clusters.Items[i])})
-		w.mustUnlessKilled(err)
-	}
+// fail records that the history is not as it must be.
+func (w *world) fail(format string, args ...any) {
+	w.failures = append(w.failures, fmt.Sprintf(format, args...))
+	w.note("FAILURE: "+format, args...)
 }
 
 func (w *world) must(err error) {
-	w.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		w.fail("the world itself cannot go on: %v", err)
 	}
 }
 
-func (w *world) mustUnlessKilled(err error) {
-	w.t.Helper()
-	if !errors.Is(err, errKilled) {
-		w.must(err)
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	if w.trace != nil {
+		*w.trace = append(*w.trace, fmt.Sprintf("%9s %s", w.mono.Round(time.Millisecond), fmt.Sprintf(format, args...)))
 	}
 }
 
-// turn lets the rest of the world move on: Pods become ready, Jobs run, Ray works, garbage is collected.
-func (w *world) turn() {
-	w.clock.SetTime(w.clock.Now().Add(2 * time.Second))
-	w.collectGarbage()
-	w.runPods()
-	w.runSubmitters()
-	w.runRay()
+// end stops all goroutines.
+func (w *world) end() {
+	w.trace = nil
+	for len(w.processes) > 0 {
+		w.kill(w.processes[0])
+	}
 }
 
-func (w *world) runPods() {
-	for _, pod := range w.pods() {
-		if pod.Status.Phase == corev1.PodRunning || pod.DeletionTimestamp != nil {
+// move lets time pass, with what happens by itself meanwhile: leaders renew, or learn that they lead no more.
+func (w *world) move(by time.Duration) {
+	w.mono += by
+	for _, p := range w.processes {
+		w.renew(p)
+	}
+}
+
+// tick lets a moment pass: nothing happens in no time.
+func (w *world) tick() { w.move(time.Millisecond) }
+
+// nextTimer is when something is due next that is not due yet.
+func (w *world) nextTimer() (at time.Duration, ok bool) {
+	soonest := func(t time.Duration) {
+		if t > w.mono && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	for _, p := range w.processes {
+		if p.paused {
 			continue
 		}
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1",
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-		w.must(w.api.Status().Update(context.Background(), &pod))
-	}
-}
-
-// runSubmitters has each submitter Job submit once, as its script would.
-func (w *world) runSubmitters() {
-	submitters := &batchv1.JobList{}
-	w.must(w.api.List(context.Background(), submitters))
-	for _, submitter := range submitters.Items {
-		if len(submitter.Status.Conditions) > 0 {
-			continue
-		}
-		id := ""
-		for _, env := range submitter.Spec.Template.Spec.Containers[0].Env {
-			if env.Name == "RAY_JOB_SUBMISSION_ID" {
-				id = env.Value
+		for _, worker := range p.workers {
+			if due, found := worker.queue.nextDue(w.mono); found && p.leads() {
+				soonest(due)
 			}
 		}
-		if w.jobs[id] == nil {
-			w.submitted[id]++
-			w.jobs[id] = &dashboard.JobDetails{SubmissionID: id, Status: dashboard.JobPending, StartTime: w.clock.Now()}
-			continue
-		}
-		if w.jobs[id].Status.Terminal() {
-			submitter.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now())}}
-			w.must(w.api.Status().Update(context.Background(), &submitter))
+		soonest(p.deaf)
+		for _, seen := range p.poller.seen {
+			soonest(seen.next)
 		}
 	}
+	if w.leader() == nil {
+		soonest(w.mono + retryPeriod)
+	}
+	return at, ok
 }
 
-func (w *world) runRay() {
-	for _, job := range w.jobs {
-		switch job.Status {
-		case dashboard.JobPending:
-			job.Status = dashboard.JobRunning
-		case dashboard.JobRunning:
-			job.Status, job.EndTime = dashboard.JobSucceeded, w.clock.Now()
+// advance lets time pass until the next timer.
+func (w *world) advance() bool {
+	at, ok := w.nextTimer()
+	if ok {
+		w.move(at - w.mono)
+	}
+	return ok
+}
+
+func (w *world) process(name string) *process {
+	for _, p := range w.processes {
+		if p.name == name {
+			return p
 		}
 	}
+	return nil
 }
 
-// collectGarbage deletes what belongs to an owner that is gone.
-func (w *world) collectGarbage() {
-	ctx := context.Background()
-	alive := map[types.UID]bool{}
-	lists := []client.ObjectList{&rayv1.RayJobList{}, &rayv1.RayClusterList{}, &corev1.PodList{}, &corev1.ServiceList{}, &batchv1.JobList{}}
-	var all []client.Object
-	for _, list := range lists {
-		w.must(w.api.List(ctx, list))
-		w.must(meta.EachListItem(list, func(item runtime.Object) error {
-			object := item.(client.Object)
-			alive[object.GetUID()] = true
-			all = append(all, object)
-			return nil
-		}))
+// reaches tells whether a process runs and can reach the API server.
+func (w *world) reaches(p *process) bool { return !p.dead && !p.paused && !w.apiAway }
+
+func sortRequests(requests []reconcile.Request) { slices.SortFunc(requests, compareRequests) }
+
+// tail returns the last lines of a trace.
+func tail(trace []string, lines int) string {
+	if cut := len(trace) - lines; cut > 0 {
+		trace = append([]string{fmt.Sprintf("... %d lines before", cut)}, trace[cut:]...)
 	}
-	for _, object := range all {
-		owner := metav1.GetControllerOf(object)
-		if owner != nil && !alive[owner.UID] {
-			w.must(client.IgnoreNotFound(w.api.Delete(ctx, object)))
-		}
-	}
-}
-
-func (w *world) pods() []corev1.Pod {
-	pods := &corev1.PodList{}
-	w.must(w.api.List(context.Background(), pods))
-	return pods.Items
-}
-
-// roles counts the Pods of each role: "head" and each worker group.
-func (w *world) roles() map[string]int {
-	roles := map[string]int{}
-	for _, pod := range w.pods() {
-		if pod.DeletionTimestamp == nil {
-			roles[pod.Labels[rayv1.LabelGroup]]++
-		}
-	}
-	return roles
-}
-
-// createdTwice names what was created more than once under the same name.
-func (w *world) createdTwice() []string {
-	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, int) bool) {
-		for name, count := range w.created {
-			if count > 1 && !yield(name, count) {
-				return
-			}
-		}
-	})))
+	return strings.Join(trace, "\n")
 }

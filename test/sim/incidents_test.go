@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// incident is one fault at one request that changes something.
+type incident struct {
+	name string
+	// restart brings a process that died back at once; otherwise another one has to take over.
+	restart bool
+	strike  func(p *process, c *call)
+}
+
+// aWhile is how long a cache stands still; passes that wait for them are repeated ten times a second.
+const aWhile = 10 * time.Second
+
+// incidents are tried at every request of every scenario.
+func incidents() []incident {
+	dies := func(p *process, c *call) {
+		p.world.calls = p.world.calls[:len(p.world.calls)-1] // it never leaves
+		p.world.doomed = p
+	}
+	return []incident{
+		{name: "the leader dies before it, and comes back with empty memory", restart: true, strike: dies},
+		{name: "the leader dies before it, and another one takes over", strike: dies},
+		{name: "its answer is lost, and the cache of its kind stands still", strike: func(p *process, c *call) {
+			c.lost = apierrors.NewTimeoutError("the answer is lost", 1)
+			p.deaf, p.deafTo = p.world.mono+aWhile, c.kind
+		}},
+		{name: "its answer is lost, the look after it fails, and the cache of its kind stands still", strike: func(p *process, c *call) {
+			c.lost, p.blind = errReset(), true
+			p.deaf, p.deafTo = p.world.mono+aWhile, c.kind
+		}},
+		{name: "it never arrives, and nobody says so", strike: func(p *process, c *call) {
+			c.lost, c.carryOut = errReset(), func() (any, error) { return nil, nil }
+		}},
+		{name: "it is refused", strike: func(p *process, c *call) {
+			c.carryOut = func() (any, error) { return nil, apierrors.NewTooManyRequests("slow down", 1) }
+		}},
+		{name: "the leader is stopped while it is on its way, another one does the work, and then it arrives", strike: stopped},
+		{name: "it is on its way when another one takes the lease, and both believe that they lead", strike: func(p *process, c *call) {
+			c.held, p.leaseCut, p.world.lease.holder = true, true, ""
+			p.world.aftermath = func() { p.leaseCut = false; p.world.late(p, c) }
+		}},
+	}
+}
+
+// stopped stops a process until everything is settled without it.
+func stopped(p *process, c *call) {
+	p.paused, c.held = true, true
+	p.world.aftermath = func() { p.paused = false; p.world.late(p, c) }
+}
+
+// late lets a request arrive when its sender has learnt that it leads no more.
+func (w *world) late(p *process, c *call) {
+	w.lapse(p)
+	c.held = false
+	if w.holder.uid != p.uid {
+		w.arrive(c)
+	}
+}
+
+// TestIncidentAtEveryWrite tries each incident at each request that changes something, of each scenario.
+func TestIncidentAtEveryWrite(t *testing.T) {
+	l := newLab(t)
+	for i := range l.scenarios {
+		s, want := &l.scenarios[i], l.undisturbed[i]
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			if want.sent < 5 {
+				t.Fatalf("only %d writes: the scenario does not do what it says", want.sent)
+			}
+			for _, incident := range incidents() {
+				for at := 1; at <= want.sent; at++ {
+					p := undisturbed()
+					p.incident, p.at = incident, at
+					l.check(t, s, want, p)
+				}
+			}
+			t.Logf("%d incidents at each of %d writes", len(incidents()), want.sent)
+		})
+	}
+}
+
+func (l *lab) check(t *testing.T, s *scenario, want result, p plan) {
+	t.Helper()
+	if wrong := s.compare(want, l.run(s, p), false); len(wrong) > 0 {
+		t.Errorf("at write %d, %s: %s\n%s", p.at, p.incident.name, strings.Join(wrong, "\n"), tail(l.trace(s, p), 40))
+	}
+}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/operator"
+	"github.com/heliostat-io/heliostat/test/sim/kube"
+)
+
+// lab holds what all histories of a test share.
+type lab struct {
+	schema *kube.Schema
+	// kinds are all kinds, watched those whose caches faults hold back.
+	kinds, watched []string
+	// cached are the kinds as the barrier wants them.
+	cached    []leadership.CachedKind
+	scenarios []scenario
+	// undisturbed are the results without a fault, by scenario.
+	undisturbed []result
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	scheme, err := operator.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := kube.NewSchema(scheme,
+		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{}, &appsv1.ControllerRevision{}},
+		[]client.Object{&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{schema: schema, kinds: schema.Kinds(), watched: []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"},
+		scenarios: append(clusterScenarios(), jobScenarios()...)}
+	for _, name := range l.kinds {
+		kind, list := schema.Describe(name)
+		l.cached = append(l.cached, leadership.CachedKind{Kind: kind, List: list})
+	}
+	for i := range l.scenarios {
+		s := &l.scenarios[i]
+		r := l.run(s, undisturbed())
+		for _, failure := range r.failures {
+			t.Errorf("%s, without a fault: %s", s.name, failure)
+		}
+		l.undisturbed = append(l.undisturbed, r)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return l
+}
+
+func (l *lab) run(s *scenario, p plan) result { return play(newWorld(l, s, p)) }
+
+// trace plays a history once more and tells it.
+func (l *lab) trace(s *scenario, p plan) []string {
+	w := newWorld(l, s, p)
+	w.trace = &[]string{}
+	trace := w.trace
+	play(w)
+	return *trace
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+)
+
+// scenario is a story: what a user makes first, and what happens afterwards, each time after the world has settled.
+// Every scenario is run without a fault, with a crash at every write, and under the seeds.
+type scenario struct {
+	name    string
+	objects func() []object
+	changes []change
+	// outcomes are how the Ray jobs end, in the order in which they are started; SUCCEEDED by default.
+	outcomes []dashboard.JobStatus
+	// anyTime means that the end does not depend on when the changes are made.
+	anyTime bool
+	// balanced are the roles of which only the difference of creates and deletes is compared. A replica of several hosts
+	// of which a crash left only some is made anew, because nobody can tell it from one that has lost a host.
+	balanced []string
+	// sameClocks limits how far the clocks of operators and Kubernetes may be apart to less than the 30 s for which a
+	// RayJob waits for Ray to know the job of a submitter that has ended.
+	sameClocks bool
+	// usesHTTP is true where the operator itself sends to Ray.
+	usesHTTP bool
+}
+
+// skew is how far a clock may jump.
+func (s *scenario) skew() time.Duration {
+	if s.sameClocks {
+		return 20 * time.Second
+	}
+	return time.Hour
+}
+
+// change is something that a user, Ray's autoscaler or fate does.
+type change struct {
+	what string
+	make func(w *world)
+}
+
+func clusterScenarios() []scenario {
+	plain := func(edits ...func(*rayv1.RayCluster)) func() []object {
+		return func() []object { return []object{demoCluster(edits...)} }
+	}
+	return []scenario{
+		{name: "a cluster grows and shrinks", anyTime: true, objects: plain(),
+			changes: []change{scale(3), scale(1)}},
+		{name: "a cluster loses its head, then its workers", objects: plain(),
+			changes: []change{lose(rayv1.HeadGroupName), lose("a")}},
+		{name: "a cluster is suspended and resumed", anyTime: true, objects: plain(),
+			changes: []change{
+				edit("suspend", func(c *rayv1.RayCluster) { c.Spec.Suspend = ptr.To(true) }),
+				edit("resume", func(c *rayv1.RayCluster) { c.Spec.Suspend = nil })}},
+		{name: "replicas of several hosts lose one, and one goes", objects: plain(func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[0].NumOfHosts = 2 }),
+			balanced: []string{"Pod demo/a"},
+			changes:  []change{loseOne("a"), scale(1)}},
+		{name: "a cluster is recreated for a new image", anyTime: true, objects: plain(func(c *rayv1.RayCluster) {
+			c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterRecreate)}
+		}),
+			changes: []change{edit("new image", func(c *rayv1.RayCluster) {
+				c.Spec.HeadGroupSpec.Template.Spec.Containers[0].Image = "img:2"
+				c.Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].Image = "img:2"
+			})}},
+		{name: "Ray's autoscaler scales a cluster, and is switched off", objects: plain(autoscaled),
+			changes: []change{scale(3), {"the autoscaler names a victim", nameVictim},
+				edit("autoscaler off", func(c *rayv1.RayCluster) { c.Spec.EnableInTreeAutoscaling = nil })}},
+		{name: "a cluster with a token loses it", anyTime: true, objects: plain(func(c *rayv1.RayCluster) {
+			c.Spec.RayVersion, c.Spec.AuthOptions = "2.52.0", &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
+		}),
+			changes: []change{{"the Secret is deleted", func(w *world) { w.removeAll("Secret", func(object) bool { return true }) }}}},
+		{name: "a cluster is deleted and made anew under its name", anyTime: true, objects: plain(),
+			changes: []change{{"delete", func(w *world) { w.removeAll("RayCluster", func(object) bool { return true }) }},
+				{"make anew", func(w *world) {
+					if w.server.Get("RayCluster", named("demo")) == nil {
+						w.must(w.server.Add(demoCluster()))
+					}
+				}}}},
+		{name: "a cluster is replaced at once under its name", objects: plain(),
+			changes: []change{{"replace", func(w *world) {
+				w.removeAll("RayCluster", func(object) bool { return true })
+				w.must(w.server.Add(demoCluster()))
+			}}}},
+	}
+}
+
+func template(name string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "img:1"}}}}
+}
+
+func demoSpec() rayv1.RayClusterSpec {
+	return rayv1.RayClusterSpec{
+		HeadGroupSpec: rayv1.HeadGroupSpec{Template: template("ray-head")},
+		WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{GroupName: "a", Replicas: ptr.To[int32](2), MinReplicas: ptr.To[int32](0),
+			MaxReplicas: ptr.To[int32](8), NumOfHosts: 1, Template: template("ray-worker")}},
+	}
+}
+
+func demoCluster(edits ...func(*rayv1.RayCluster)) *rayv1.RayCluster {
+	cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}, Spec: demoSpec()}
+	for _, edit := range edits {
+		edit(cluster)
+	}
+	return cluster
+}
+
+func autoscaled(c *rayv1.RayCluster) {
+	c.Spec.EnableInTreeAutoscaling = ptr.To(true)
+	for _, t := range []*corev1.PodTemplateSpec{&c.Spec.HeadGroupSpec.Template, &c.Spec.WorkerGroupSpecs[0].Template} {
+		t.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": oneCPU()}
+	}
+}
+
+func named(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// edit changes the cluster.
+func edit(what string, change func(*rayv1.RayCluster)) scenarioChange {
+	return scenarioChange{what, func(w *world) {
+		if live := w.server.Get("RayCluster", named("demo")); live != nil {
+			w.must(w.server.Change("user", live, "", func(o object) { change(o.(*rayv1.RayCluster)) }))
+		}
+	}}
+}
+
+type scenarioChange = change
+
+func scale(replicas int32) change {
+	return edit("scale", func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[0].Replicas = &replicas })
+}
+
+// lose makes all Pods of a group vanish, as when nodes are removed.
+func lose(group string) change {
+	return change{"all Pods of " + group + " are lost", func(w *world) {
+		w.removeAll("Pod", func(o object) bool { return o.GetLabels()[rayv1.LabelGroup] == group })
+	}}
+}
+
+// loseOne makes the first Pod of a group vanish.
+func loseOne(group string) change {
+	return change{"a Pod of " + group + " is lost", func(w *world) {
+		first := true
+		w.removeAll("Pod", func(o object) bool {
+			hit := first && o.GetLabels()[rayv1.LabelGroup] == group
+			first = first && !hit
+			return hit
+		})
+	}}
+}
+
+func (w *world) removeAll(kind string, which func(object) bool) {
+	for _, stored := range w.server.List(kind) {
+		if which(stored) {
+			w.must(w.server.Remove("user", stored, true))
+		}
+	}
+}
+
+// nameVictim is how Ray's autoscaler scales down: one worker by name, and one replica less.
+func nameVictim(w *world) {
+	for _, stored := range w.server.List("Pod") {
+		if stored.GetLabels()[rayv1.LabelGroup] != "a" || stored.GetDeletionTimestamp() != nil {
+			continue
+		}
+		edit("", func(c *rayv1.RayCluster) {
+			group := &c.Spec.WorkerGroupSpecs[0]
+			group.ScaleStrategy.WorkersToDelete = []string{stored.GetName()}
+			group.Replicas = ptr.To(*group.Replicas - 1)
+		}).make(w)
+		return
+	}
+}

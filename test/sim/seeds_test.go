@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// options of the test: how many seeds, or which one.
+func flags() (seeds, only, from *uint64) {
+	return flag.Uint64("seeds", 5000, "how many seeds to play"), flag.Uint64("seed", 0, "the one seed to play, with its whole trace"),
+		flag.Uint64("from", 1, "the first seed to play")
+}
+
+var seedCount, onlySeed, firstSeed = flags()
+
+// shownFailures is how many failing seeds are shown.
+const shownFailures = 3
+
+// TestSeeds plays one random history for each seed and compares it with the undisturbed one. A failing seed is played
+// again by: go test ./test/sim -run TestSeeds -seed=N
+func TestSeeds(t *testing.T) {
+	l := newLab(t)
+	if *onlySeed > 0 {
+		s, p := l.draw(*onlySeed)
+		t.Logf("%s, %+v\n%s", s.name, p, strings.Join(l.trace(s, p), "\n"))
+		for _, failure := range l.judge(*onlySeed) {
+			t.Error(failure)
+		}
+		return
+	}
+	failed := l.search(*firstSeed, *seedCount, intact, shownFailures)
+	for _, seed := range failed {
+		s, p := l.draw(seed)
+		t.Errorf("seed %d (%s): %s\n%s\nplay it again: go test ./test/sim -run TestSeeds -seed=%d",
+			seed, s.name, strings.Join(l.judge(seed), "\n"), tail(l.trace(s, p), 60), seed)
+	}
+}
+
+// draw returns scenario and plan of a seed.
+func (l *lab) draw(seed uint64) (*scenario, plan) {
+	s, p := &l.scenarios[seed%uint64(len(l.scenarios))], planOf(seed)
+	p.hasty = p.hasty && s.anyTime
+	return s, p
+}
+
+// judge plays a seed and returns what is wrong.
+func (l *lab) judge(seed uint64) []string { return l.judgeBroken(seed, intact) }
+
+func (l *lab) judgeBroken(seed uint64, broken breakage) []string {
+	s, p := l.draw(seed)
+	p.broken = broken
+	return s.compare(l.undisturbed[seed%uint64(len(l.scenarios))], l.run(s, p), p.hasty)
+}
+
+// search plays seeds on all processors until enough have failed, and returns those.
+func (l *lab) search(from, count uint64, broken breakage, enough int) []uint64 {
+	var next atomic.Uint64
+	var mu sync.Mutex
+	var failed []uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				seed := from + next.Add(1) - 1
+				if seed >= from+count {
+					return
+				}
+				wrong := l.judgeBroken(seed, broken)
+				mu.Lock()
+				if len(wrong) > 0 {
+					failed = append(failed, seed)
+				}
+				over := len(failed) >= enough
+				mu.Unlock()
+				if over {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// TestSameSeedSameHistory plays seeds twice: without that, a failing seed could not be played again.
+func TestSameSeedSameHistory(t *testing.T) {
+	l := newLab(t)
+	for seed := uint64(1); seed <= 30; seed++ {
+		s, p := l.draw(seed)
+		first, second := l.trace(s, p), l.trace(s, p)
+		for i := range max(len(first), len(second)) {
+			if i >= len(first) || i >= len(second) || first[i] != second[i] {
+				t.Fatalf("seed %d: the histories part at line %d:\n%s\n---\n%s", seed, i, around(first, i), around(second, i))
+			}
+		}
+	}
+}
+
+func around(lines []string, i int) string {
+	return strings.Join(lines[max(0, min(i, len(lines))-5):min(len(lines), i+3)], "\n")
+}
+
+// TestWhatIsSwitchedOffIsMissed breaks one protection after another: each time some history must go wrong.
+func TestWhatIsSwitchedOffIsMissed(t *testing.T) {
+	l := newLab(t)
+	for _, broken := range []breakage{noFence, noBarrier, noPreconditions, noNames} {
+		t.Run(fmt.Sprintf("without %s", broken), func(t *testing.T) {
+			failed := l.search(1, 3000, broken, 1)
+			if len(failed) == 0 {
+				t.Fatalf("no history of 3000 went wrong without %s", broken)
+			}
+			t.Logf("seed %d: %s", failed[0], l.judgeBroken(failed[0], broken)[0])
+		})
+	}
+}

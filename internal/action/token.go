@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -39,26 +41,18 @@ func (e *Executor) makeToken(ctx context.Context, a MakeToken) error {
 	}
 	secret := a.Secret.DeepCopy()
 	secret.Data = map[string][]byte{a.Entry: []byte(base64.StdEncoding.EncodeToString(token))}
-	err := e.Client.Create(ctx, secret)
-	if !apierrors.IsAlreadyExists(err) && !outcomeUnknown(err) {
-		if err == nil {
-			e.Made.add(secret)
-		}
+	err := e.create(ctx, Create{Object: secret, Identity: slices.Collect(maps.Keys(secret.Labels))})
+	if !errors.Is(err, ErrCollision) {
 		return err
 	}
 	found := &corev1.Secret{}
 	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(secret), found); err != nil {
-		return fmt.Errorf("look at the Secret that may be there already: %w", err)
+		return fmt.Errorf("look at the Secret that is there already: %w", err)
 	}
 	if !sameOwner(found, secret) {
 		return ErrCollision
 	}
-	for key, value := range secret.Labels {
-		if found.Labels[key] != value {
-			return fmt.Errorf("the Secret is there, but without the label %s=%s by which the operator finds it: put it back", key, value)
-		}
-	}
-	return nil
+	return fmt.Errorf("the Secret is there, but without the labels %v by which the operator finds it: put them back", secret.Labels)
 }
 
 // objectKey is the key of an action that concerns one object and nothing else.

@@ -55,8 +55,8 @@ func nameRules() []deliberateDifference {
 		"of the reference in every pass; here they are refused when the object is created"
 	// The last rule looks at changes: whoever gives a RayCluster away leaves its Pods to nobody, which the reference allows
 	// as long as the field was absent before or is removed.
-	const handOver = "!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue') == " +
-		"(oldSelf.?spec.?managedBy.orValue('') == 'kueue.x-k8s.io/multikueue')"
+	const handOver = "!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('none') == 'kueue.x-k8s.io/multikueue') == " +
+		"(oldSelf.?spec.?managedBy.orValue('none') == 'kueue.x-k8s.io/multikueue')"
 	rules := func(limit int) string {
 		return fmt.Sprintf("oldSelf.hasValue() || size(self.metadata.name) <= %d\n"+
 			"oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')\n"+

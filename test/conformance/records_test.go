@@ -60,7 +60,7 @@ func readReference(t *testing.T) map[string]kindFacts {
 
 func readCRDs(t *testing.T) map[string]apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(repositoryRoot, "charts/heliostat/crds/*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(repositoryRoot, "charts/heliostat/crds/ray.io_*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no CRDs in charts/heliostat/crds (error: %v)", err)
 	}

@@ -107,3 +107,30 @@ func TestResourceProblems(t *testing.T) {
 		t.Errorf("problems of a good value are %v", got)
 	}
 }
+
+func TestWaitResourcesFollowTheRayContainer(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	for name, tc := range map[string]struct{ given, want corev1.ResourceRequirements }{
+		"given nothing": {want: corev1.ResourceRequirements{Limits: list("200m", "256Mi"), Requests: list("200m", "256Mi")}},
+		"given a large worker with a GPU": {
+			given: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "nvidia.com/gpu": resource.MustParse("1")}},
+			want:  corev1.ResourceRequirements{Limits: list("4", "8Gi"), Requests: list("4", "8Gi")},
+		},
+		"given a small request and a large limit": {
+			given: corev1.ResourceRequirements{Limits: list("1", "1Gi"), Requests: list("100m", "512Mi")},
+			want:  corev1.ResourceRequirements{Limits: list("1", "1Gi"), Requests: list("200m", "512Mi")},
+		},
+		"given a request without a limit": {
+			given: corev1.ResourceRequirements{Requests: list("2", "4Gi")},
+			want:  corev1.ResourceRequirements{Limits: list("200m", "256Mi"), Requests: list("200m", "256Mi")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, waitResources(tc.given)); diff != "" {
+				t.Errorf("resources (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

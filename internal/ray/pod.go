@@ -73,10 +73,6 @@ func memoryOf(resources corev1.ResourceRequirements) *resource.Quantity {
 // that the worker will use. The Ray container must be as the user wrote it: image, environment, mounts and security
 // context are taken from it, so that whatever Ray needs for connecting is there, too.
 func (n Node) WaitForGCS(container *corev1.Container, shell Shell) corev1.Container {
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("200m"),
-		corev1.ResourceMemory: resource.MustParse("256Mi"),
-	}
 	user := container.DeepCopy()
 	return corev1.Container{
 		Name:            WaitForGCSContainer,
@@ -86,10 +82,39 @@ func (n Node) WaitForGCS(container *corev1.Container, shell Shell) corev1.Contai
 		Args:            []string{waitScript(n.joinAddress())},
 		EnvFrom:         user.EnvFrom,
 		Env:             user.Env,
-		Resources:       corev1.ResourceRequirements{Limits: resources, Requests: resources.DeepCopy()},
+		Resources:       waitResources(user.Resources),
 		VolumeMounts:    user.VolumeMounts,
 		SecurityContext: user.SecurityContext,
 	}
+}
+
+// waitResources follow those of the Ray container, upwards: its image may need more than the usual to start Python, and
+// since init containers run before the others, what is no more than theirs costs nothing. Accelerators are left out.
+func waitResources(ray corev1.ResourceRequirements) corev1.ResourceRequirements {
+	least := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("200m"),
+		corev1.ResourceMemory: resource.MustParse("256Mi"),
+	}
+	own := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
+	for name, quantity := range least {
+		limit, request := ray.Limits[name], ray.Requests[name]
+		if request.IsZero() {
+			request = limit
+		}
+		own.Limits[name], own.Requests[name] = larger(quantity, limit), larger(quantity, request)
+		if limit.IsZero() {
+			// The limit is the least one then, and a request may not be larger.
+			own.Requests[name] = quantity
+		}
+	}
+	return own
+}
+
+func larger(a, b resource.Quantity) resource.Quantity {
+	if a.Cmp(b) >= 0 {
+		return a.DeepCopy()
+	}
+	return b.DeepCopy()
 }
 
 // joinAddress returns, as shell text, the address at which the worker joins its cluster.

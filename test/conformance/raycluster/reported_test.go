@@ -97,7 +97,7 @@ func headThatEndsAtOnce(e *env) {
 	})
 	e.head()
 	seen := map[string]bool{}
-	e.Consistently(func() int {
+	endAll := func() int {
 		for _, head := range harness.Alive(e.heads()) {
 			if !seen[head.Name] {
 				seen[head.Name] = true
@@ -105,8 +105,9 @@ func headThatEndsAtOnce(e *env) {
 			}
 		}
 		return len(seen)
-	}, "18s", "200ms").Should(BeNumerically("<=", 3), "after 5 and 10 more seconds at the earliest")
-	e.Expect(len(seen)).To(BeNumerically(">=", 2))
+	}
+	e.Consistently(endAll, "18s", "200ms").Should(BeNumerically("<=", 3), "after 5 and 10 more seconds at the earliest")
+	e.Eventually(endAll).Should(BeNumerically(">=", 2), "and it is replaced")
 	e.Eventually(func() []string { return e.conditionMessages(cluster) }).Should(ContainElement(ContainSubstring("127")))
 	e.Expect(cluster.Status.State).To(Equal(rayv1.ClusterStateNew))
 }
@@ -211,4 +212,28 @@ func otherDomain(e *env) {
 		found = found || strings.Contains(text, "demo-head-svc."+e.ns+".svc.corp.internal")
 	}
 	e.Expect(found).To(BeTrue(), "no address in the domain")
+}
+
+func waitHasMemory(e *env) {
+	e.given(func(c *rayv1.RayCluster) {
+		harness.AskFor(&c.Spec.WorkerGroupSpecs[0].Template, map[corev1.ResourceName]string{corev1.ResourceCPU: "4", corev1.ResourceMemory: "8Gi"})
+	})
+	for _, container := range e.haveWorkers(2)[0].Spec.InitContainers {
+		limit := container.Resources.Limits.Memory()
+		e.Expect(limit.Cmp(resource.MustParse("256Mi"))).To(Equal(1), "%s has %s, in which a slow image runs out of memory", container.Name, limit)
+	}
+}
+
+func probesAreShort(e *env) {
+	own := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+		TimeoutSeconds: 7, PeriodSeconds: 11, SuccessThreshold: 1, FailureThreshold: 3}
+	e.given(func(c *rayv1.RayCluster) {
+		c.Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].ReadinessProbe = own.DeepCopy()
+	})
+	head, worker := e.head().Spec.Containers[0], e.haveWorkers(2)[0].Spec.Containers[0]
+	for _, probe := range []*corev1.Probe{head.LivenessProbe, head.ReadinessProbe, worker.LivenessProbe} {
+		e.Expect(probe.Exec).To(BeNil(), "a command is run")
+		e.Expect(probe.HTTPGet).ToNot(BeNil())
+	}
+	e.Expect(worker.ReadinessProbe).To(Equal(own))
 }

@@ -63,7 +63,7 @@ func reports() []Report {
 		{Number: 7, What: "the middle one of three groups is removed", Right: "its Pods go, the others stay; another order changes nothing", Run: dropsTheMiddleGroup},
 		{Number: 8, What: "an evicted head with restartPolicy Always", Right: "deleted, and one new head", Run: evictedHead},
 		{Number: 9, What: "a head that ends at once", Right: "replaced ever more slowly; a condition has the exit code", Run: headThatEndsAtOnce},
-		{Number: 10, What: "the head is deleted, without fault tolerance", Right: "no useless workers stay; Ready means usable", Elsewhere: "CL-026 for the operator's part; on real Ray in test/e2e: the workers of the old head end by themselves and rejoin"},
+		{Number: 10, What: "the head is deleted, without fault tolerance", Right: "no useless workers stay; Ready means usable", Elsewhere: "CL-026 for the operator's part; TestRayClusterLifeCycle in test/e2e on real Ray"},
 		{Number: 11, What: "the head is deleted while caches lag behind", Right: "never two live heads", Run: neverTwoHeads},
 		{Number: 12, What: "replicas of several hosts", Right: "counts and resources in Pods; the cluster becomes ready", Run: countsHosts},
 		{Number: 13, What: "GPUs cut into slices, and those of other makers", Right: "desiredGPU counts them", Run: countsAllGPUs},
@@ -74,10 +74,10 @@ func reports() []Report {
 		{Number: 18, What: "Redis, switched off before the deletion", Right: "the finalizer goes", Elsewhere: redis},
 		{Number: 19, What: "managedBy is set later on a RayService", Right: "its finalizer goes on deletion", Elsewhere: "not served yet: RayService has its own issue"},
 		{Number: 20, What: "Redis, made again under the same name", Right: "old applications do not come back", Elsewhere: redis},
-		{Number: 21, What: "the init container that waits for the GCS runs out of memory", Right: "it runs no Python", Elsewhere: "TestWaitForGCS in internal/ray"},
+		{Number: 21, What: "the init container that waits for the GCS, which runs Python, runs out of memory", Right: "its memory follows the Ray container's", Run: waitHasMemory},
 		{Number: 22, What: "a quota that demands limits on every container", Right: "what we add to Pods has limits, and no accelerator", Run: everyContainerHasLimits},
-		{Number: 23, What: "probes whose commands take longer than the kubelet waits", Right: "one HTTP request since Ray 2.53; probes of the user stay", Elsewhere: "TestProbesByVersion in internal/raycluster"},
-		{Number: 24, What: "JSON in a start parameter", Right: "Ray gets it as one argument, however it was quoted", Elsewhere: "TestQuoteFlagValue and the tests with bash in internal/ray"},
+		{Number: 23, What: "probes whose commands take longer than the kubelet waits", Right: "one HTTP request since Ray 2.53 (before that, KubeRay's commands and time-outs as they are); probes of the user stay", Run: probesAreShort},
+		{Number: 24, What: "JSON in a start parameter", Right: "Ray gets it as one argument, however it was quoted", Elsewhere: "TestQuoteFlagValue in internal/ray; with annotation overwrite-container-cmd the user's own line runs the command, which has no test"},
 		{Number: 25, What: "the operator is told to give head Services an address, and serviceType is ClusterIP", Right: "it has an address", Run: func(e *env) {
 			e.start(clusterIPService())
 			e.hasClusterIP(e.ready(serviceType("ClusterIP")))

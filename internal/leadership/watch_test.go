@@ -10,8 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -115,12 +113,6 @@ func TestALeaseMadeAnewBeginsANewTerm(t *testing.T) {
 	o.OnTerm = func(Term) { terms.Add(1) }
 	k, _, _ := start(t, o)
 	eventually(t, "the first term", func() bool { return terms.Load() == 1 })
-	// A fake API server takes updates of what is not there for an error like any other.
-	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-		_, err := client.Tracker().Get(action.GetResource(), lease.Namespace, lease.Name)
-		return apierrors.IsNotFound(err), nil, err
-	})
 	if err := client.CoordinationV1().Leases("ns").Delete(t.Context(), "lease", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -77,8 +77,8 @@ func TestRouteOnOpenShift(t *testing.T) {
 	c.Edit(t, cluster, func(cluster *rayv1.RayCluster) { cluster.Labels = map[string]string{"touched": "yes"} })
 	g.Consistently(operator.Traffic.Writes, 5*time.Second, time.Second).Should(Equal(before))
 
-	g.Expect(unstructured.SetNestedField(route.Object, int64(1), "spec", "to", "weight")).To(Succeed())
-	g.Expect(c.Update(t.Context(), route)).To(Succeed())
+	someoneElse := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"to":{"weight":1}}}`))
+	g.Expect(c.Patch(t.Context(), route, someoneElse)).To(Succeed())
 	g.Eventually(weight).Should(Equal(int64(100)))
 
 	c.Edit(t, cluster, func(cluster *rayv1.RayCluster) { cluster.Spec.HeadGroupSpec.EnableIngress = nil })

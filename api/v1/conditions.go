@@ -105,6 +105,21 @@ const (
 	ReasonRayClusterSuspended = "RayClusterSuspended"
 )
 
+// Types of conditions of a RayJob, besides ConditionValid, ConditionReady, ConditionReconciling and ConditionStalled.
+// Heliostat adds all of them. Those of an end speak of the RayJob, not of one attempt.
+const (
+	// ConditionSubmitted is True when Ray has said that it has the job of the present attempt.
+	ConditionSubmitted = "Submitted"
+	// ConditionRunning is True while Ray says that the job's driver runs.
+	ConditionRunning = "Running"
+	// ConditionSucceeded is True when the RayJob has ended and Ray says that the job succeeded.
+	ConditionSucceeded = "Succeeded"
+	// ConditionFailed is True when the RayJob has ended as failed. Its reason is status.reason.
+	ConditionFailed = "Failed"
+	// ConditionStopped is True when the RayJob has ended, or is suspended, with a Ray job that was stopped on request.
+	ConditionStopped = "Stopped"
+)
+
 // Types of conditions of a RayService.
 const (
 	// ConditionRayServiceReady is True while at least one Pod takes requests.

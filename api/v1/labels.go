@@ -65,6 +65,9 @@ const (
 	NodeTypeWorker = "worker"
 	// NodeTypeRedisCleanup marks the Pod that empties Redis after a RayCluster was deleted.
 	NodeTypeRedisCleanup = "redis-cleanup"
+	// NodeTypeSubmitter marks the Pods of a RayJob's submitter Job. Heliostat adds it, to see why a submitter does not
+	// start.
+	NodeTypeSubmitter = "submitter"
 	// HeadGroupName is the group name of the head.
 	HeadGroupName = "headgroup"
 	// IsRayNodeYes is the value of LabelIsRayNode.
@@ -129,4 +132,12 @@ const (
 	FinalizerRayJob = "ray.io/rayjob-finalizer"
 	// FinalizerRayService keeps a RayService until its RayClusters are gone.
 	FinalizerRayService = "ray.io/rayservice-finalizer"
+)
+
+// Keys in the metadata of a Ray job by which its RayJob is recognised. Heliostat adds them.
+const (
+	// MetadataRayJobUID holds the UID of the RayJob.
+	MetadataRayJobUID = "heliostat.io/rayjob-uid"
+	// MetadataAttempt holds the number of the attempt.
+	MetadataAttempt = "heliostat.io/attempt"
 )

@@ -1,6 +1,9 @@
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // JobStatus is the status of a job as Ray's job API reports it.
 type JobStatus string
@@ -80,6 +83,9 @@ const (
 	JobStatusCheckTimeoutExceeded JobFailedReason = "JobStatusCheckTimeoutExceeded"
 	// ValidationFailed means that the spec cannot be acted upon.
 	ValidationFailed JobFailedReason = "ValidationFailed"
+	// JobLost means that Ray had the job and lost it: the head that took it is gone, or does not know it any more. How
+	// far the job came is unknown. Heliostat adds this reason.
+	JobLost JobFailedReason = "JobLost"
 )
 
 // RayJobStatus is what was last observed of a RayJob.
@@ -131,6 +137,94 @@ type RayJobStatus struct {
 	// observedGeneration is the metadata.generation that this status was computed from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// attempt is the number of the present attempt, or of the last one; the first is 1. Resuming a suspended job begins a
+	// new attempt. Heliostat adds this field.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+	// submission is what is remembered of the way in which the present attempt got to Ray. It is recorded before anything
+	// is sent. Heliostat adds this field.
+	// +optional
+	Submission *RayJobSubmission `json:"submission,omitempty"`
+	// stopping is set while the Ray job is being stopped, which takes a bounded time. Heliostat adds this field.
+	// +optional
+	Stopping *RayJobStopping `json:"stopping,omitempty"`
+	// postMortem tells how the last attempt failed that did not succeed. It stays through the next attempt. Heliostat adds
+	// this field.
+	// +optional
+	PostMortem *RayJobPostMortem `json:"postMortem,omitempty"`
+	// conditions of the RayJob: Submitted, Running, Succeeded, Failed, Stopped, Valid, Ready, Reconciling and Stalled.
+	// Heliostat adds this field.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchMergeKey:"type" patchStrategy:"merge"`
+}
+
+// RayJobSubmission is what is remembered of the way in which an attempt got to Ray. Times are by the operator's clock.
+type RayJobSubmission struct {
+	// headPod is the name of the head Pod that takes the job.
+	// +optional
+	HeadPod string `json:"headPod,omitempty"`
+	// headPodUID is the UID of that Pod.
+	// +optional
+	HeadPodUID types.UID `json:"headPodUID,omitempty"`
+	// headRestarts is how often Ray's container in that Pod had been restarted when it took the job.
+	// +optional
+	HeadRestarts int32 `json:"headRestarts,omitempty"`
+	// sessionName is Ray's name for the life of the head that takes the job. Without a fault tolerant store, a head with
+	// another session does not have the job.
+	// +optional
+	SessionName string `json:"sessionName,omitempty"`
+	// confirmedTime is when Ray first said that it has the job. From then on the attempt is never submitted again.
+	// +optional
+	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
+	// endedTime is when Ray was first heard to say that the job has ended.
+	// +optional
+	EndedTime *metav1.Time `json:"endedTime,omitempty"`
+	// submitterEndedTime is when the submitter was first seen to have ended.
+	// +optional
+	SubmitterEndedTime *metav1.Time `json:"submitterEndedTime,omitempty"`
+}
+
+// RayJobStopping tells why a Ray job is being stopped, and since when.
+type RayJobStopping struct {
+	// reason is DeadlineExceeded, PreRunningDeadlineExceeded or Suspended.
+	Reason string `json:"reason"`
+	// since is when stopping began.
+	Since metav1.Time `json:"since"`
+	// message is that of the end that follows.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// RayJobPostMortem tells how an attempt failed. Its texts are bounded.
+type RayJobPostMortem struct {
+	// attempt is the number of the attempt.
+	Attempt int32 `json:"attempt"`
+	// jobId is the submission id of the attempt.
+	// +optional
+	JobId string `json:"jobId,omitempty"`
+	// rayClusterName is the cluster of the attempt.
+	// +optional
+	RayClusterName string `json:"rayClusterName,omitempty"`
+	// reason is status.reason at the end of the attempt.
+	Reason JobFailedReason `json:"reason"`
+	// time is when the attempt ended.
+	Time metav1.Time `json:"time"`
+	// exitCode is that of the driver, if it ended by itself and Ray told it.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	// errorType is Ray's word for the kind of failure, for example RUNTIME_ENV_SETUP_FAILURE.
+	// +optional
+	ErrorType string `json:"errorType,omitempty"`
+	// message is what Ray or the operator said, at most 1 KiB.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// log are the last lines of the driver's log, at most 2 KiB, as far as Ray told them.
+	// +optional
+	Log string `json:"log,omitempty"`
 }
 
 // RayJobStatusInfo holds the times that Ray reports for a job.

@@ -106,6 +106,18 @@ type Apply struct {
 // resourceVersion names. When it has changed since, it stays, and the next plan decides anew.
 type Delete struct {
 	Object client.Object
+	// Owner, where it is set, must be the controller of Object; otherwise Object belongs to someone else and stays.
+	Owner  client.Object
+	Why    string
+	Done   *Event
+	Failed *Event
+}
+
+// Update brings Object, which was changed from Base, to the API server as a patch of the difference. It is refused when the
+// stored object is not in the state of Base any more.
+type Update struct {
+	Object client.Object
+	Base   client.Object
 	Why    string
 	Done   *Event
 	Failed *Event
@@ -164,22 +176,28 @@ func (a Apply) Key() string { return objectKey(a.Object) }
 // Key is empty: deletes are never held back.
 func (a Delete) Key() string { return "" }
 
+// Key is the object's kind and name: nothing else is held back with it.
+func (a Update) Key() string { return objectKey(a.Object) }
+
 // Key is empty: finalizers are never held back.
 func (a Finalizers) Key() string { return "" }
 
 func (a Create) target() client.Object     { return a.Object }
 func (a Apply) target() client.Object      { return a.Object }
 func (a Delete) target() client.Object     { return a.Object }
+func (a Update) target() client.Object     { return a.Object }
 func (a Finalizers) target() client.Object { return a.Object }
 
 func (a Create) event() *Event     { return a.Done }
 func (a Apply) event() *Event      { return a.Done }
 func (a Delete) event() *Event     { return a.Done }
+func (a Update) event() *Event     { return a.Done }
 func (a Finalizers) event() *Event { return nil }
 
 func (a Create) failure() *Event     { return a.Failed }
 func (a Apply) failure() *Event      { return a.Failed }
 func (a Delete) failure() *Event     { return a.Failed }
+func (a Update) failure() *Event     { return a.Failed }
 func (a Finalizers) failure() *Event { return nil }
 
 // Soonest returns the shorter of the waits; zero means no wait is asked for.

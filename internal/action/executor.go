@@ -94,6 +94,8 @@ func (e *Executor) write(ctx context.Context, a Action) error {
 		return e.makeToken(ctx, a)
 	case Delete:
 		return e.delete(ctx, a)
+	case Update:
+		return e.Client.Patch(ctx, copyOf(a.Object), client.MergeFromWithOptions(a.Base, client.MergeFromWithOptimisticLock{}))
 	case Finalizers:
 		return e.finalizers(ctx, a)
 	default:
@@ -195,6 +197,9 @@ func (e *Executor) takeOverFields(ctx context.Context, observed client.Object) e
 // delete means the object as it was seen: the one of that UID and, where the decision was made on a stored object, in the
 // state that it had then.
 func (e *Executor) delete(ctx context.Context, a Delete) error {
+	if a.Owner != nil && !metav1.IsControlledBy(a.Object, a.Owner) {
+		return ErrCollision
+	}
 	uid, version := a.Object.GetUID(), a.Object.GetResourceVersion()
 	seen := client.Preconditions{UID: &uid}
 	if version != "" {

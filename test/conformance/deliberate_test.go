@@ -11,7 +11,8 @@ type deliberateDifference struct {
 	// version is the version that differs, or empty for all.
 	version string
 	// path is the end of the path, so that one entry covers a field wherever a RayCluster or RayJob spec is embedded.
-	// A path that starts with "=" is compared as a whole, with an optional kind in front: "=RayJob.spec".
+	// A path that starts with "=" is compared as a whole, with an optional kind in front: "=RayJob.spec". One that ends
+	// with "..." besides covers what is inside as well.
 	path string
 	// inside covers every path within this embedded Kubernetes type instead.
 	inside string
@@ -31,6 +32,9 @@ func (e deliberateDifference) covers(d difference) bool {
 		return e.inside == d.inside
 	}
 	if whole, found := strings.CutPrefix(e.path, "="); found {
+		if within, all := strings.CutSuffix(whole, "..."); all {
+			return strings.HasPrefix(d.kind+d.path, within)
+		}
 		return whole == d.kind+d.path
 	}
 	return d.path == e.path || strings.HasSuffix(d.path, e.path)
@@ -43,10 +47,15 @@ func deliberateDifferences() []deliberateDifference {
 
 func additions() []deliberateDifference {
 	const reason = "our addition: it remembers the numbers given to Pods, so that no name is used twice (api/v1/additions.md)"
-	return []deliberateDifference{
+	const job = "our addition: what the operator remembers and says of a RayJob (api/v1/additions.md)"
+	ours := []deliberateDifference{
 		{version: "v1", path: ".incarnations", attribute: "path", ours: "present", reason: reason},
 		{version: "v1", path: ".incarnations{}", attribute: "path", ours: "present", reason: reason},
 	}
+	for _, path := range []string{"attempt", "submission", "stopping", "postMortem", "conditions"} {
+		ours = append(ours, deliberateDifference{version: "v1", path: "=RayJob.status." + path + "...", attribute: "path", ours: "present", reason: job})
+	}
+	return ours
 }
 
 // nameRules apply when an object is created, and never later: an object that exists can always be changed and deleted.

@@ -116,8 +116,43 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True when the RayJob has ended as failed. Its reason is status.reason.
 	ConditionFailed = "Failed"
-	// ConditionStopped is True when the RayJob has ended, or is suspended, with a Ray job that was stopped on request.
+	// ConditionStopped is True when the RayJob has ended with a Ray job that was stopped on request.
 	ConditionStopped = "Stopped"
+)
+
+// Reasons of the conditions of a RayJob. Besides these, ConditionFailed and ConditionStalled have status.reason, and
+// ConditionStalled that of the trouble in Kubernetes' own word.
+const (
+	// ReasonConfirmed means that Ray has the job.
+	ReasonConfirmed = "Confirmed"
+	// ReasonNotConfirmed means that Ray has not said yet that it has the job.
+	ReasonNotConfirmed = "NotConfirmed"
+	// ReasonJobStatus is the reason of ConditionRunning; the message is what Ray says.
+	ReasonJobStatus = "JobStatus"
+	// ReasonNotEnded means that the RayJob has not ended.
+	ReasonNotEnded = "NotEnded"
+	// ReasonEnded means that the RayJob has ended; the message tells how.
+	ReasonEnded = "Ended"
+	// ReasonWaitingForCluster means that the RayCluster is not ready yet.
+	ReasonWaitingForCluster = "WaitingForCluster"
+	// ReasonWaitingForRay means that Ray's dashboard has not answered yet.
+	ReasonWaitingForRay = "WaitingForRay"
+	// ReasonWaitingForUser means that somebody must submit the job (InteractiveMode).
+	ReasonWaitingForUser = "WaitingForUser"
+	// ReasonSubmitting means that the job is on its way to Ray.
+	ReasonSubmitting = "Submitting"
+	// ReasonStopping means that the Ray job is being stopped.
+	ReasonStopping = "Stopping"
+	// ReasonRetrying means that a failed attempt is being taken down before the next one.
+	ReasonRetrying = "Retrying"
+	// ReasonRayDoesNotAnswer means that Ray cannot be asked for the job's status.
+	ReasonRayDoesNotAnswer = "RayDoesNotAnswer"
+	// ReasonRayClusterNotFound means that there is no RayCluster of the selected name.
+	ReasonRayClusterNotFound = "RayClusterNotFound"
+	// ReasonTakenDownSlowly means that what is left of an attempt does not go; the message names it.
+	ReasonTakenDownSlowly = "TakenDownSlowly"
+	// ReasonDeletionRulesIncomplete is a reason of ConditionValid: there are ends that no deletion rule covers.
+	ReasonDeletionRulesIncomplete = "DeletionRulesIncomplete"
 )
 
 // Types of conditions of a RayService.

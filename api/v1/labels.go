@@ -130,6 +130,9 @@ const (
 	FinalizerGCSFTRedisCleanup = "ray.io/gcs-ft-redis-cleanup-finalizer"
 	// FinalizerRayJob keeps a RayJob until Ray was asked to stop its job.
 	FinalizerRayJob = "ray.io/rayjob-finalizer"
+	// FinalizerRayCronJobTick keeps a RayJob until the RayCronJob that made it has recorded its tick, so that the tick is
+	// not run again when the RayJob is gone. It is there for moments only. Heliostat adds it.
+	FinalizerRayCronJobTick = "heliostat.io/raycronjob-tick"
 	// FinalizerRayService keeps a RayService until its RayClusters are gone.
 	FinalizerRayService = "ray.io/rayservice-finalizer"
 )

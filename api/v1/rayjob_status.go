@@ -180,12 +180,6 @@ type RayJobSubmission struct {
 	// confirmedTime is when Ray first said that it has the job. From then on the attempt is never submitted again.
 	// +optional
 	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
-	// endedTime is when Ray was first heard to say that the job has ended.
-	// +optional
-	EndedTime *metav1.Time `json:"endedTime,omitempty"`
-	// submitterEndedTime is when the submitter was first seen to have ended.
-	// +optional
-	SubmitterEndedTime *metav1.Time `json:"submitterEndedTime,omitempty"`
 }
 
 // RayJobStopping tells why a Ray job is being stopped, and since when.

@@ -75,6 +75,8 @@ func why(a Action) string {
 		return a.Why
 	case Delete:
 		return a.Why
+	case Update:
+		return a.Why
 	case Finalizers:
 		return a.Why
 	case Submit:

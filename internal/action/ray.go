@@ -102,8 +102,9 @@ func (r *Ray) Start(ctx context.Context) error {
 	return nil
 }
 
-// Outcomes returns what became of the last submission and of the last stop for a job, nil when none has ended yet.
-func (r *Ray) Outcomes(job types.UID) (submitted, stopped *Outcome) {
+// Outcomes returns what became of the last submission and of the last stop for a job, nil when none has ended yet, and
+// whether a request for the job waits or is under way.
+func (r *Ray) Outcomes(job types.UID) (submitted, stopped *Outcome, sending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if outcome, ok := r.outcomes[job][kindSubmit]; ok {
@@ -112,7 +113,7 @@ func (r *Ray) Outcomes(job types.UID) (submitted, stopped *Outcome) {
 	if outcome, ok := r.outcomes[job][kindStop]; ok {
 		stopped = &outcome
 	}
-	return submitted, stopped
+	return submitted, stopped, r.pending[job]
 }
 
 // Forget drops what is known about a job that is gone.

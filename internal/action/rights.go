@@ -16,6 +16,7 @@ package action
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=create;delete;get;list;patch;watch
-// +kubebuilder:rbac:groups=ray.io,resources=rayjobs,verbs=delete;get;list;patch;watch
-// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/status;rayjobs/status,verbs=patch
-// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers;rayjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=ray.io,resources=rayjobs,verbs=create;delete;get;list;patch;watch
+// +kubebuilder:rbac:groups=ray.io,resources=raycronjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/status;raycronjobs/status;rayjobs/status,verbs=patch
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers;raycronjobs/finalizers;rayjobs/finalizers,verbs=update

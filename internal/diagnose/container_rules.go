@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 // maxText bounds what is kept of a text that a container wrote, in bytes. The end of it tells most.
@@ -24,9 +26,18 @@ func containersOf(pod *corev1.Pod) []container {
 		all = append(all, container{status: s, init: true})
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		all = append(all, container{status: s})
+		if !submitterDone(pod, s) {
+			all = append(all, container{status: s})
+		}
 	}
 	return all
+}
+
+// submitterDone tells whether the container is one that submitted a RayJob from beside Ray and has ended, as it is meant
+// to. How its job ended is told by the RayJob.
+func submitterDone(pod *corev1.Pod, s corev1.ContainerStatus) bool {
+	return s.Name == ray.SubmitterContainer && s.State.Terminated != nil &&
+		len(pod.Spec.Containers) > 0 && pod.Spec.Containers[0].Name != s.Name
 }
 
 func (c container) says(text string) string {
@@ -121,7 +132,7 @@ func sidecarEndedForGood(facts PodFacts) (reason, message string) {
 		return "", ""
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == pod.Spec.Containers[0].Name || s.State.Terminated == nil {
+		if s.Name == pod.Spec.Containers[0].Name || s.State.Terminated == nil || submitterDone(pod, s) {
 			continue
 		}
 		text := endText(s.State.Terminated) + "; with restartPolicy Never nothing starts it again before the Pod is replaced"

@@ -28,7 +28,7 @@ func runningSince(d time.Duration) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: ago(d)}}
 }
 
-func ray(states ...corev1.ContainerState) corev1.ContainerStatus {
+func rayIs(states ...corev1.ContainerState) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: "ray", Image: "img:1", State: states[0]}
 	if len(states) > 1 {
 		s.LastTerminationState = states[1]
@@ -69,97 +69,108 @@ func TestPod(t *testing.T) {
 		again time.Duration
 	}{
 		"a young Pod is in no trouble":        {pod: []func(*corev1.Pod){inPhase(corev1.PodPending)}},
-		"nor is one that is being set up":     {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ContainerCreating", "")))}},
-		"nor is one that runs":                {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Minute)))}},
-		"nor is one that starts, not ready":   {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(0))), with("Ready", "False", "ContainersNotReady", "", 0), with("ContainersReady", "False", "ContainersNotReady", "", 0)}},
+		"nor is one that is being set up":     {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", "")))}},
+		"nor is one that runs":                {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))}},
+		"nor is one that starts, not ready":   {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(0))), with("Ready", "False", "ContainersNotReady", "", 0), with("ContainersReady", "False", "ContainersNotReady", "", 0)}},
 		"nor is one that waits behind a gate": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "SchedulingGated", "gated", 0)}},
 		"nor is a worker that waits for the GCS": {pod: []func(*corev1.Pod){
-			inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))),
+			inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))),
 			func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
 			}}},
 		"an init container that has done its work": {pod: []func(*corev1.Pod){
-			inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))),
+			inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))),
 			func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: terminated(0, "Completed", "")}}
 			}}},
 		"an image that is not there": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ImagePullBackOff", "Back-off pulling image")))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ImagePullBackOff", "Back-off pulling image")))},
 			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: Back-off pulling image", 0},
 		},
 		"the same at the moment of a try": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ErrImagePull", "not found:\n  img:1")))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImagePull", "not found:\n  img:1")))},
 			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: not found: img:1", 0},
 		},
 		"an image name that is none": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("InvalidImageName", "")))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("InvalidImageName", "")))},
 			want: Finding{Blocking, "InvalidImageName", "Pod p", `container ray: image "img:1"`, 0},
 		},
 		"an image that must be there already": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ErrImageNeverPull", "not present")))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImageNeverPull", "not present")))},
 			want: Finding{Blocking, "ErrImageNeverPull", "Pod p", "container ray: not present", 0},
 		},
 		"a ConfigMap that is not there": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("CreateContainerConfigError", `configmap "x" not found`)))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("CreateContainerConfigError", `configmap "x" not found`)))},
 			want: Finding{Blocking, "CreateContainerConfigError", "Pod p", `container ray: configmap "x" not found`, 0},
 		},
 		"an init container whose image is not there": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("ErrImagePull", "denied")}}
 			}},
 			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "init container setup: denied", 0},
 		},
 		"an init container that fails": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("CrashLoopBackOff", "back-off 10s"),
 					LastTerminationState: terminated(2, "Error", "no such file"), RestartCount: 1}}
 			}},
 			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "init container setup: exit code 2: no such file", 0},
 		},
 		"a crash loop, waiting": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(waiting("CrashLoopBackOff", "back-off 40s"), terminated(1, "Error", "boom")), 3))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(waiting("CrashLoopBackOff", "back-off 40s"), terminated(1, "Error", "boom")), 3))},
 			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
 		},
 		"a crash loop, running for a moment": {
-			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(time.Second), terminated(1, "Error", "boom")), 3))},
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(time.Second), terminated(1, "Error", "boom")), 3))},
 			want:  Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
 			again: 10*time.Minute - time.Second,
 		},
 		"a crash loop, just ended": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(terminated(1, "Error", "boom")), 3))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(terminated(1, "Error", "boom")), 3))},
 			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
 		},
 		"a sidecar that nothing starts again": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour)), corev1.ContainerStatus{
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)), corev1.ContainerStatus{
 				Name: "autoscaler", State: terminated(137, "OOMKilled", "")}), neverRestarted},
 			want: Finding{Blocking, "OOMKilled", "Pod p",
 				"container autoscaler: exit code 137; with restartPolicy Never nothing starts it again before the Pod is replaced", 0},
 		},
+		"a submitter beside Ray that has ended, as it is meant to": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)), corev1.ContainerStatus{
+				Name: "ray-job-submitter", State: terminated(1, "Error", "")}), neverRestarted},
+		},
+		"a submitter of its own that has ended": {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, corev1.ContainerStatus{
+				Name: "ray-job-submitter", State: terminated(1, "Error", "boom")}), func(pod *corev1.Pod) {
+				pod.Spec.Containers = []corev1.Container{{Name: "ray-job-submitter"}}
+			}},
+			want: Finding{Passing, "Error", "Pod p", "container ray-job-submitter: exit code 1: boom", 0},
+		},
 		"a Ray container that has ended: the Pod is replaced": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(1, "Error", "boom"))), neverRestarted},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(terminated(1, "Error", "boom"))), neverRestarted},
 			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 1: boom", 0},
 		},
 		"a container that restarted long ago": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(time.Hour), terminated(1, "Error", "boom")), 3))},
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(time.Hour), terminated(1, "Error", "boom")), 3))},
 		},
 		"a container that restarted and is ready again": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, func() corev1.ContainerStatus {
-				s := ray(runningSince(time.Second), terminated(137, "OOMKilled", ""))
+				s := rayIs(runningSince(time.Second), terminated(137, "OOMKilled", ""))
 				s.Ready, s.RestartCount = true, 5
 				return s
 			}())},
 		},
 		"out of memory again and again": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(waiting("CrashLoopBackOff", ""), terminated(137, "OOMKilled", "")), 2))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(waiting("CrashLoopBackOff", ""), terminated(137, "OOMKilled", "")), 2))},
 			want: Finding{Blocking, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
 		},
 		"out of memory for the first time": {
-			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(ray(runningSince(0), terminated(137, "OOMKilled", "")), 1))},
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(0), terminated(137, "OOMKilled", "")), 1))},
 			want:  Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
 			again: 10 * time.Minute,
 		},
 		"the first end of a container": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(3, "Error", strings.Repeat("x", 400))))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(terminated(3, "Error", strings.Repeat("x", 400))))},
 			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 3: ..." + strings.Repeat("x", 300), 0},
 		},
 		"unschedulable": {
@@ -172,16 +183,16 @@ func TestPod(t *testing.T) {
 			want: Finding{Blocking, "Unschedulable", "Pod p", "0/3 nodes are available", 0},
 		},
 		"a volume that is not mounted": {
-			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending, ray(waiting("ContainerCreating", "")))},
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", "")))},
 			mount: `MountVolume.SetUp failed for volume "data": secret "x" not found`,
 			want:  Finding{Passing, "FailedMount", "Pod p", `MountVolume.SetUp failed for volume "data": secret "x" not found`, 0},
 		},
 		"a volume that was not mounted at first": {
-			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Minute)))},
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))},
 			mount: "MountVolume.SetUp failed",
 		},
 		"an evicted Pod": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodFailed, ray(terminated(137, "Error", ""))), func(pod *corev1.Pod) {
+			pod: []func(*corev1.Pod){inPhase(corev1.PodFailed, rayIs(terminated(137, "Error", ""))), func(pod *corev1.Pod) {
 				pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: memory."
 			}},
 			want: Finding{Passing, "Evicted", "Pod p", "The node was low on resource: memory.", 0},
@@ -191,7 +202,7 @@ func TestPod(t *testing.T) {
 			want: Finding{Passing, "PreemptionByScheduler", "Pod p", "preempted", 0},
 		},
 		"a Pod that failed with its container": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed, ray(terminated(137, "OOMKilled", "")))},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed, rayIs(terminated(137, "OOMKilled", "")))},
 			want: Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
 		},
 		"a Pod that ended well": {
@@ -199,7 +210,7 @@ func TestPod(t *testing.T) {
 			want: Finding{Passing, "Completed", "Pod p", "all its containers have ended with exit code 0", 0},
 		},
 		"a lost node": {
-			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", time.Hour)},
+			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", time.Hour)},
 			want: Finding{Passing, "NodeNotReady", "Pod p", "node n1 does not answer", 0},
 		},
 		"a lost node, in the words of older controllers": {
@@ -207,11 +218,11 @@ func TestPod(t *testing.T) {
 			want: Finding{Passing, "NodeLost", "Pod p", "node n1 does not answer", 0},
 		},
 		"a Pod whose readiness gate is closed": {
-			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(runningSince(time.Hour))), with("Ready", "False", "ReadinessGatesNotReady", "", 0), with("ContainersReady", "True", "", "", 0),
+			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "ReadinessGatesNotReady", "", 0), with("ContainersReady", "True", "", "", 0),
 				func(pod *corev1.Pod) { pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "x"}} }},
 		},
 		"a terminating Pod within its grace period, whatever else": {
-			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, ray(terminated(1, "Error", ""))), gone(-30 * time.Second)},
+			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(terminated(1, "Error", ""))), gone(-30 * time.Second)},
 			again: 45 * time.Second,
 		},
 		"a Pod that a finalizer holds": {
@@ -250,10 +261,10 @@ func TestTheWorstComesFirst(t *testing.T) {
 	}
 	findings := []Finding{
 		find("failed", inPhase(corev1.PodFailed)),
-		find("image-b", inPhase(corev1.PodPending, ray(waiting("ErrImagePull", "")))),
+		find("image-b", inPhase(corev1.PodPending, rayIs(waiting("ErrImagePull", "")))),
 		find("unschedulable", inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "", 0)),
-		find("image-a", inPhase(corev1.PodPending, ray(waiting("ImagePullBackOff", "")))),
-		find("crash", inPhase(corev1.PodRunning, ray(waiting("CrashLoopBackOff", ""), terminated(1, "", "")))),
+		find("image-a", inPhase(corev1.PodPending, rayIs(waiting("ImagePullBackOff", "")))),
+		find("crash", inPhase(corev1.PodRunning, rayIs(waiting("CrashLoopBackOff", ""), terminated(1, "", "")))),
 	}
 	slices.SortFunc(findings, Compare)
 	var got []string

@@ -83,6 +83,9 @@ func (w *wiring) caches(live client.Reader, settings raycluster.Settings) (leade
 	}
 	caches := leadership.Caches{Cache: w.mgr.GetCache(), Live: live, Namespaces: w.cfg.WatchNamespaces}
 	objects := append(raycluster.OwnedObjects(settings), &rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &batchv1.Job{})
+	if w.cfg.FeatureGates.Enabled(config.RayCronJob) {
+		objects = append(objects, &rayv1.RayCronJob{})
+	}
 	for _, object := range objects {
 		kind, err := w.cachedKind(object, limits)
 		if err != nil {

@@ -46,6 +46,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
+	"github.com/heliostat-io/heliostat/internal/raycronjob"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
 	"github.com/heliostat-io/heliostat/internal/wake"
 )
@@ -73,6 +74,8 @@ type Options struct {
 	HTTP *http.Client
 	// Registerer takes the operator's own metrics; by default the registry that the metrics endpoint serves.
 	Registerer prometheus.Registerer
+	// Clock is what controllers tell the time by; by default the machine's.
+	Clock clock.Clock
 	// Log receives all log lines.
 	Log logr.Logger
 }
@@ -92,7 +95,10 @@ func Run(ctx context.Context, cfg config.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	w := &wiring{cfg: cfg, options: options, mgr: mgr, clock: clock.RealClock{}, clusters: wake.New(), jobs: wake.New()}
+	w := &wiring{cfg: cfg, options: options, mgr: mgr, clock: options.Clock, clusters: wake.New(), jobs: wake.New()}
+	if w.clock == nil {
+		w.clock = clock.RealClock{}
+	}
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func readsOwnWrites(cfg config.Config) bool { return len(cfg.WatchNamespaces) <=
 // cacheOptions narrows the caches to what the operator reads.
 func cacheOptions(cfg config.Config) (cache.Options, error) {
 	rayNodes, err := labels.NewRequirement(rayv1.LabelNodeType, selection.In,
-		[]string{rayv1.NodeTypeHead, rayv1.NodeTypeWorker, rayv1.NodeTypeRedisCleanup})
+		[]string{rayv1.NodeTypeHead, rayv1.NodeTypeWorker, rayv1.NodeTypeRedisCleanup, rayv1.NodeTypeSubmitter})
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select Ray Pods: %w", err)
 	}
@@ -188,6 +194,8 @@ type wiring struct {
 	clock    clock.Clock
 	clusters *wake.Bell
 	jobs     *wake.Bell
+	// crons is nil while the feature gate is off.
+	crons *raycronjob.Reconciler
 }
 
 // connect registers everything that runs with the manager.
@@ -239,10 +247,22 @@ func (w *wiring) connect(ctx context.Context) error {
 		Resync: w.cfg.Environment.RayClusterResync, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{
-		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: poller,
+		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: poller, Memory: rayjob.NewMemory(),
 		Settings: jobSettings(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
 	}
-	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr))
+	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr), w.cronJobs(executor, gate))
+}
+
+// cronJobs adds the controller of RayCronJobs, if the feature gate is on.
+func (w *wiring) cronJobs(executor func(controller string) *action.Executor, gate leadership.Gate) error {
+	if !w.cfg.FeatureGates.Enabled(config.RayCronJob) {
+		return nil
+	}
+	w.crons = &raycronjob.Reconciler{
+		Reader: w.mgr.GetClient(), Executor: executor(raycronjob.Name), Gate: gate, Holds: action.NewHolds(),
+		Jobs: jobSettings(w.cfg), Clock: w.clock, Bell: wake.New(), Concurrency: w.cfg.ReconcileConcurrency,
+	}
+	return w.crons.SetupWithManager(w.mgr)
 }
 
 // series adds what the metrics endpoint tells of single RayClusters, if that is asked for.
@@ -271,6 +291,9 @@ func (w *wiring) wakeAll(ctx context.Context) {
 		w.clusters.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayClusterList{}),
 		w.jobs.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayJobList{}),
 	)
+	if w.crons != nil {
+		err = errors.Join(err, w.crons.WakeAll(ctx))
+	}
 	if err != nil && ctx.Err() == nil {
 		w.options.Log.Error(err, "Cannot queue everything at the start of the term")
 	}

@@ -47,5 +47,7 @@ func jobSettings(cfg config.Config) rayjob.Settings {
 		LoginShell:           cfg.Environment.LoginShell,
 		DeleteJobAfterFinish: cfg.Environment.DeleteRayJobAfterFinish,
 		StatusCheckTimeout:   cfg.Environment.RayJobStatusCheckTimeout,
+		TransitionGrace:      cfg.Environment.RayJobTransitionGrace,
+		DeletionPolicy:       cfg.FeatureGates.Enabled(config.RayJobDeletionPolicy),
 	}
 }

@@ -40,6 +40,9 @@ const (
 	PortNameServe = "serve"
 )
 
+// SubmitterContainer is the name of the container that submits a RayJob and prints its log. Clients look for it.
+const SubmitterContainer = "ray-job-submitter"
+
 // Parameters of "ray start" that this package reads or fills in, without their leading dashes.
 const (
 	paramAddress       = "address"

@@ -53,13 +53,13 @@ func quoteKey(key string) string {
 	if plainKey.MatchString(key) {
 		return key
 	}
-	return escapeKubernetesRefs(singleQuote(strings.ReplaceAll(key, string(refMark), "")))
+	return escapeKubernetesRefs(SingleQuote(strings.ReplaceAll(key, string(refMark), "")))
 }
 
 func quote(value string, mayEnd bool) string {
 	value = strings.ReplaceAll(value, string(refMark), "")
 	if isJSON(value) {
-		value = singleQuote(strings.TrimSpace(value))
+		value = SingleQuote(strings.TrimSpace(value))
 	}
 	q := quoter{in: markKubernetesRefs(value), mayEnd: mayEnd}
 	for q.pos < len(q.in) {
@@ -76,7 +76,9 @@ func isJSON(value string) bool {
 	return json.Valid([]byte(trimmed))
 }
 
-func singleQuote(text string) string {
+// SingleQuote returns shell text for exactly this text as one word. Nothing in it is expanded by the shell; references of
+// Kubernetes, which are replaced before, are not dealt with.
+func SingleQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
@@ -216,7 +218,7 @@ func (q *quoter) blanks() {
 		q.ended = true
 		q.out.WriteByte(' ')
 	case q.out.Len() > 0:
-		q.out.WriteString(singleQuote(blanks))
+		q.out.WriteString(SingleQuote(blanks))
 	}
 }
 

@@ -40,6 +40,10 @@ func HeadService(cluster *rayv1.RayCluster, settings Settings) *corev1.Service {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 		service.Spec.PublishNotReadyAddresses = true
 	}
+	if cluster.Labels[rayv1.LabelJobSubmissionMode] == string(rayv1.SidecarMode) {
+		// The submitter beside the head ends with the job. The Pod is not ready from then on, and has yet to be asked.
+		service.Spec.PublishNotReadyAddresses = true
+	}
 	return service
 }
 

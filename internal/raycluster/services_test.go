@@ -150,6 +150,28 @@ func TestAddressOfTheHeadService(t *testing.T) {
 	}
 }
 
+// When the submitter beside the head has ended, the head Pod is not ready any more, but Ray has yet to be asked.
+func TestHeadOfASidecarJobIsFoundWhenItIsNotReady(t *testing.T) {
+	for name, change := range map[string]func(*rayv1.RayCluster, *Settings){
+		"given no type":                func(*rayv1.RayCluster, *Settings) {},
+		"given the operator's setting": func(_ *rayv1.RayCluster, s *Settings) { s.HeadClusterIPService = true },
+		"given a Service of the user": func(c *rayv1.RayCluster, _ *Settings) {
+			c.Spec.HeadGroupSpec.HeadService = &corev1.Service{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := DefaultSettings()
+			cluster := demoCluster(func(c *rayv1.RayCluster) {
+				c.Labels = map[string]string{rayv1.LabelJobSubmissionMode: string(rayv1.SidecarMode)}
+				change(c, &settings)
+			})
+			if !HeadService(cluster, settings).Spec.PublishNotReadyAddresses {
+				t.Error("the Service does not lead to a head that is not ready")
+			}
+		})
+	}
+}
+
 func TestHeadServiceSelectsTheHead(t *testing.T) {
 	overrides := map[string]string{
 		"app.kubernetes.io/name": "my", "ray.io/identifier": "x", "app.kubernetes.io/created-by": "x", "ray.io/cluster": "x",

@@ -19,41 +19,64 @@ import (
 func (p *planner) cluster() (ready bool) {
 	own := p.selected() == ""
 	switch {
-	case p.s.Cluster != nil && own && !metav1.IsControlledBy(p.s.Cluster, p.s.Job):
+	case p.s.Cluster != nil && own && !p.ownsCluster():
 		// Someone else's cluster stands under the name that was computed for ours: take another name.
-		p.st.RayClusterName = childName(p.job, "cluster", p.now)
+		p.st.RayClusterName = childName(p.job, "cluster", p.st.RayClusterName)
 	case p.s.Cluster != nil:
 		p.copyClusterStatus()
 		ready = p.s.Cluster.Status.State == rayv1.ClusterStateReady
-		p.tellTrouble(p.s.Cluster)
+		trouble := p.clusterTrouble()
+		p.st.Message = trouble.message
+		if trouble.reason != "" {
+			p.obstacle = trouble
+		}
 	case own && p.held(roleCluster):
 	case own:
-		p.do(action.Create{
-			Object: rayCluster(p.job), Group: roleCluster, Why: "the job needs its cluster",
-			Done:   action.Normal("CreatedRayCluster", "Create", "created RayCluster"),
-			Failed: action.Warning("FailedToCreateRayCluster", "Create", "cannot create the RayCluster"),
-		})
+		p.makeCluster()
 	default:
-		message := fmt.Sprintf("spec.clusterSelector names RayCluster %q, which does not exist in namespace %s", p.selected(), p.job.Namespace)
-		if p.st.Message != message {
-			p.tell(action.Warning("RayClusterNotFound", "Validate", message))
+		p.st.Message = truncate(fmt.Sprintf("spec.clusterSelector names RayCluster %q, which does not exist in namespace %s", p.selected(), p.job.Namespace), maxMessage)
+		p.obstacle = obstacle{rayv1.ReasonRayClusterNotFound, p.st.Message}
+		if p.s.Job.Status.Message != p.st.Message {
+			p.tell(action.Warning(rayv1.ReasonRayClusterNotFound, "Validate", p.st.Message))
 		}
-		p.st.Message = message
-		p.again(pollAgain)
-	}
-	if !own {
-		// Selected clusters are not ours, so no watch brings their changes here.
-		p.again(pollAgain)
 	}
 	return ready
 }
 
-// tellTrouble copies into the message why the cluster cannot be acted upon.
-func (p *planner) tellTrouble(cluster *rayv1.RayCluster) {
-	valid := meta.FindStatusCondition(cluster.Status.Conditions, rayv1.ConditionValid)
-	if valid != nil && valid.Status == metav1.ConditionFalse {
-		p.st.Message = truncate(fmt.Sprintf("RayCluster %s: %s", cluster.Name, valid.Message))
+func (p *planner) makeCluster() {
+	cluster := rayCluster(p.job)
+	if p.job.Spec.SubmissionMode == rayv1.SidecarMode {
+		if err := addSidecar(cluster, p.job, p.settings); err != nil {
+			p.fail(rayv1.SubmissionFailed, err.Error())
+			return
+		}
 	}
+	p.do(action.Create{
+		Object: cluster, Group: roleCluster, Why: "the job needs its cluster",
+		Done:   action.Normal("CreatedRayCluster", "Create", "created RayCluster"),
+		Failed: action.Warning("FailedToCreateRayCluster", "Create", "cannot create the RayCluster"),
+	})
+}
+
+// clusterTrouble is what keeps the cluster from becoming ready, by its own conditions. It has a reason when somebody must
+// change something.
+func (p *planner) clusterTrouble() obstacle {
+	if p.s.Cluster == nil || p.s.Cluster.Status.State == rayv1.ClusterStateReady {
+		return obstacle{}
+	}
+	conditions := p.s.Cluster.Status.Conditions
+	about := func(c *metav1.Condition) string {
+		return truncate(fmt.Sprintf("RayCluster %s: %s", p.s.Cluster.Name, c.Message), maxMessage)
+	}
+	if stalled := meta.FindStatusCondition(conditions, rayv1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+		return obstacle{stalled.Reason, about(stalled)}
+	}
+	for _, kind := range []string{rayv1.ConditionValid, rayv1.ConditionPodsHealthy} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			return obstacle{message: about(c)}
+		}
+	}
+	return obstacle{}
 }
 
 // The roles under which refused objects are held back.
@@ -62,13 +85,17 @@ const (
 	roleSubmitter = "submitter"
 )
 
-// held tells whether the object of a role waits after it was refused, and then says why in the message.
+// held tells whether the object of a role waits after it was refused, and then says why.
 func (p *planner) held(role string) bool {
 	hold, ok := p.s.Holds[role]
 	if !ok {
 		return false
 	}
-	p.st.Message = truncate(hold.Message)
+	p.st.Message = truncate(hold.Message, maxMessage)
+	p.obstacle = obstacle{hold.Reason, p.st.Message}
+	if hold.Collision {
+		p.obstacle.reason = rayv1.ReasonNameCollision
+	}
 	wait := hold.Until.Sub(p.now)
 	p.again(wait)
 	return wait > 0
@@ -126,14 +153,15 @@ func (p *planner) copyClusterStatus() {
 	}
 }
 
-// deleteCluster removes the cluster if it is the job's own, and tells whether it is gone.
+// deleteCluster removes the cluster if it is the job's own, and tells whether it is gone. No other path deletes a cluster,
+// and the executor refuses to delete one that the job does not control.
 func (p *planner) deleteCluster(why string) (gone bool) {
-	if p.s.Cluster == nil || p.selected() != "" || !metav1.IsControlledBy(p.s.Cluster, p.s.Job) {
+	if !p.ownsCluster() {
 		return true
 	}
 	if p.s.Cluster.DeletionTimestamp == nil {
 		p.do(action.Delete{
-			Object: p.s.Cluster, Why: why,
+			Object: p.s.Cluster, Owner: p.s.Job, Why: why,
 			Done:   action.Normal("DeletedRayCluster", "Delete", "deleted RayCluster: "+why),
 			Failed: action.Warning("FailedToDeleteRayCluster", "Delete", "cannot delete the RayCluster"),
 		})
@@ -141,44 +169,51 @@ func (p *planner) deleteCluster(why string) (gone bool) {
 	return false
 }
 
-// submitter makes the Job that submits, in the mode that has one.
-func (p *planner) submitter() {
-	if p.job.Spec.SubmissionMode != rayv1.K8sJobMode {
-		return
-	}
+// submitter makes the Job that submits, and tells whether it is there.
+func (p *planner) submitter() bool {
 	if p.s.Submitter != nil {
-		if !metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
-			p.fail(rayv1.SubmissionFailed, fmt.Sprintf("Job %s/%s exists and belongs to someone else", p.job.Namespace, p.job.Name))
+		if metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
+			return true
 		}
-		return
-	}
-	if p.s.Holds[roleSubmitter].Collision {
-		p.fail(rayv1.SubmissionFailed, fmt.Sprintf("Job %s/%s exists and belongs to someone else", p.job.Namespace, p.job.Name))
-		return
+		p.collides("Job", p.job.Name)
+		return false
 	}
 	if p.held(roleSubmitter) {
-		return
+		return false
 	}
 	job, err := submitterJob(p.job, p.s.Cluster, p.settings)
 	if err != nil {
 		p.fail(rayv1.SubmissionFailed, err.Error())
-		return
+		return false
 	}
 	p.do(action.Create{
 		Object: job, Group: roleSubmitter, Why: "the job is to be submitted",
 		Done:   action.Normal("CreatedRayJobSubmitter", "Create", "created submitter Job"),
 		Failed: action.Warning("FailedToCreateRayJobSubmitter", "Create", "cannot create the submitter Job"),
 	})
+	return false
 }
 
-func (p *planner) deleteSubmitter() (gone bool) {
+// collides says that an object of somebody else stands where one of ours is to be. It is never touched; its deletion wakes
+// the job, or the next look finds it gone.
+func (p *planner) collides(kind, name string) {
+	message := fmt.Sprintf("%s %s/%s exists and belongs to someone else; the job goes on when it is gone", kind, p.job.Namespace, name)
+	p.obstacle = obstacle{rayv1.ReasonNameCollision, message}
+	if p.s.Job.Status.Message != message {
+		p.tell(action.Warning(rayv1.ReasonNameCollision, "Create", message))
+	}
+	p.st.Message = message
+	p.again(collisionPause)
+}
+
+func (p *planner) deleteSubmitter(why string) (gone bool) {
 	if p.s.Submitter == nil || !metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
 		return true
 	}
 	if p.s.Submitter.DeletionTimestamp == nil {
 		p.do(action.Delete{
-			Object: p.s.Submitter, Why: "the attempt is over",
-			Done:   action.Normal("DeletedRayJobSubmitter", "Delete", "deleted submitter Job"),
+			Object: p.s.Submitter, Owner: p.s.Job, Why: why,
+			Done:   action.Normal("DeletedRayJobSubmitter", "Delete", "deleted submitter Job: "+why),
 			Failed: action.Warning("FailedToDeleteRayJobSubmitter", "Delete", "cannot delete the submitter Job"),
 		})
 	}
@@ -187,7 +222,7 @@ func (p *planner) deleteSubmitter() (gone bool) {
 
 // headService keeps the Service that leads to the head of whichever cluster the job runs on.
 func (p *planner) headService() {
-	if p.selected() != "" || p.s.ClusterService == nil {
+	if !p.ownsCluster() || p.s.ClusterService == nil {
 		return
 	}
 	wanted := action.Stamp(jobHeadService(p.job, p.s.ClusterService))
@@ -198,13 +233,26 @@ func (p *planner) headService() {
 		Why:    "the job needs its head Service",
 	}
 	if live := p.s.HeadService; live != nil {
+		if !metav1.IsControlledBy(live, p.s.Job) {
+			p.foreignService()
+			return
+		}
 		if action.UpToDate(live, wanted) {
 			return
 		}
 		a.Observed, a.Why = live, "the Service must lead to the present cluster"
 		a.Done = action.Normal("UpdatedService", "Update", "updated Service")
 	}
+	if hold := p.s.Holds[a.Key()]; hold.Until.After(p.now) {
+		return
+	}
 	p.do(a)
+}
+
+// foreignService says that the job's head Service cannot be made. The job runs without it.
+func (p *planner) foreignService() {
+	message := fmt.Sprintf("Service %s/%s exists and belongs to someone else, so the job runs without a Service of that name", p.job.Namespace, headServiceName(p.job))
+	p.notes = append(p.notes, message)
 }
 
 // jobHeadService is the cluster's head Service under the job's name.
@@ -247,31 +295,4 @@ func dashboardURL(cluster *rayv1.RayCluster, head *corev1.Service, domain string
 		}
 	}
 	return "", fmt.Errorf("Service %s has no port named \"dashboard\", so the job cannot be submitted; add a container port of that name to the head's Ray container", head.Name)
-}
-
-// statusWrite returns the status write of the pass, or nil when nothing changed.
-func (p *planner) statusWrite() *action.StatusWrite {
-	p.st.ObservedGeneration = p.s.Job.Generation
-	if equality.Semantic.DeepEqual(p.s.Job.Status, p.job.Status) {
-		return nil
-	}
-	return &action.StatusWrite{Object: p.job, Base: p.s.Job, Why: whatChanged(&p.s.Job.Status, &p.job.Status)}
-}
-
-func whatChanged(before, after *rayv1.RayJobStatus) string {
-	switch {
-	case before.JobDeploymentStatus != after.JobDeploymentStatus:
-		return fmt.Sprintf("%s is now %s", orNew(before.JobDeploymentStatus), orNew(after.JobDeploymentStatus))
-	case before.JobStatus != after.JobStatus:
-		return "Ray says that the job is " + string(after.JobStatus)
-	default:
-		return "observed facts changed"
-	}
-}
-
-func orNew(status rayv1.JobDeploymentStatus) string {
-	if status == rayv1.JobDeploymentStatusNew {
-		return "New"
-	}
-	return string(status)
 }

@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -41,6 +43,7 @@ type Reconciler struct {
 	Gate     leadership.Gate
 	Holds    *action.Holds
 	Poller   Asker
+	Memory   *Memory
 	Settings Settings
 	Clock    clock.PassiveClock
 	// Bell wakes everything when a term begins, and single jobs when Ray has a new answer.
@@ -53,11 +56,15 @@ type Reconciler struct {
 
 // SetupWithManager registers the watches. The controller runs on every replica; only a term lets it write.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &rayv1.RayJob{}, clusterIndex, indexCluster); err != nil {
+		return fmt.Errorf("index RayJobs by their cluster: %w", err)
+	}
 	everywhere := false
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&rayv1.RayJob{}).
-		Owns(&rayv1.RayCluster{}).
+		Watches(&rayv1.RayCluster{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfCluster)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfPod), builder.WithPredicates(podTells())).
 		Owns(&batchv1.Job{}).
 		Owns(&corev1.Service{}).
 		WatchesRawSource(r.Bell.Source()).
@@ -75,12 +82,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !ok {
 		// A standby does nothing, and asks Ray nothing; everything is queued again when its term begins.
 		r.Poller.Forget(pollKey(request.NamespacedName))
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.standBy(ctx, request.NamespacedName)
 	}
 	changed, since := r.term.Seen(r.Gate, r.Clock.Now())
 	if changed {
 		r.Holds.ForgetAll()
 		r.Executor.Made.ForgetAll()
+		r.Memory.forgetTimes()
 	}
 	snapshot, err := r.observe(ctx, request.NamespacedName, since)
 	if err != nil {
@@ -88,6 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if snapshot.Job == nil {
 		r.Poller.Forget(pollKey(request.NamespacedName))
+		r.Memory.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	seen, err := r.Executor.AllSeen(ctx, snapshot.Job, snapshot.uids())
@@ -98,6 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
 	now := r.Clock.Now()
+	snapshot.LastValid = r.Memory.lastValid(snapshot.Job, r.Settings)
+	snapshot.FirstSeen = r.Memory.note(snapshot, now)
 	decision := Plan(snapshot, r.Settings, now)
 	r.ask(request.NamespacedName, snapshot.Job.UID, decision.Ask)
 	result, err := r.Executor.Run(ctx, snapshot.Job, decision.Plan)
@@ -117,6 +128,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	retry := r.Holds.Record(snapshot.Job.UID, decision.Plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(decision.LookAgain, retry)}, nil
+}
+
+// standBy does nothing but remember: everything is queued again when a term begins.
+func (r *Reconciler) standBy(ctx context.Context, name types.NamespacedName) error {
+	job, err := get(ctx, r.Reader, name, &rayv1.RayJob{})
+	switch {
+	case err != nil:
+		return err
+	case job == nil:
+		r.Memory.forget(name)
+	default:
+		r.Memory.lastValid(job, r.Settings)
+	}
+	return nil
 }
 
 // ask tells the poller what the plan wants to know; the answer comes back through the Bell.

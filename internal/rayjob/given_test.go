@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -18,10 +19,11 @@ import (
 
 var (
 	now      = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-	settings = Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 5 * time.Minute}
+	settings = Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 5 * time.Minute, TransitionGrace: 5 * time.Minute, DeletionPolicy: true}
 )
 
-// given returns a snapshot of a RayJob in the given state, with its finalizer, changed by edits.
+// given returns a snapshot of a RayJob in the given state, with its finalizer, changed by edits. A running job was recorded,
+// and Ray has not confirmed it yet.
 func given(state rayv1.JobDeploymentStatus, edits ...func(*Snapshot)) Snapshot {
 	job := &rayv1.RayJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train", UID: "job-uid", Generation: 1,
@@ -33,11 +35,15 @@ func given(state rayv1.JobDeploymentStatus, edits ...func(*Snapshot)) Snapshot {
 		},
 	}
 	if state != rayv1.JobDeploymentStatusNew {
-		job.Status = rayv1.RayJobStatus{JobDeploymentStatus: state, JobId: "train-x7k2m", RayClusterName: "train-bcd4f",
+		job.Status = rayv1.RayJobStatus{JobDeploymentStatus: state, JobId: "train-x7k2m", RayClusterName: "train-bcd4f", Attempt: 1,
 			StartTime: ptr.To(metav1.NewTime(now.Add(-time.Minute))), Failed: ptr.To[int32](0), Succeeded: ptr.To[int32](0),
 			ObservedGeneration: 1}
 	}
-	s := Snapshot{Job: job}
+	switch state {
+	case rayv1.JobDeploymentStatusRunning, rayv1.JobDeploymentStatusComplete, rayv1.JobDeploymentStatusFailed:
+		job.Status.Submission = &rayv1.RayJobSubmission{HeadPod: "head", HeadPodUID: "head-uid", SessionName: "session_1"}
+	}
+	s := Snapshot{Job: job, FirstSeen: map[fact]time.Time{}}
 	for _, edit := range edits {
 		edit(&s)
 	}
@@ -58,16 +64,54 @@ func cluster(state rayv1.ClusterState) func(*Snapshot) {
 		}
 		s.ClusterService = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train-bcd4f-head-svc"},
 			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "dashboard", Port: 8265}}}}
-		if s.Job.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusRunning {
+		s.Head = headPod("head-uid")
+		if s.Job.Status.Submission != nil {
 			s.Job.Status.DashboardURL = "train-bcd4f-head-svc.ml.svc.cluster.local:8265"
 			s.HeadService = action.Stamp(jobHeadService(s.Job, s.ClusterService)).(*corev1.Service)
 		}
 	}
 }
 
+func headPod(uid types.UID) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "head", UID: uid},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray-head"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "ray-head",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}
+}
+
+// head changes the head Pod.
+func head(edit func(*corev1.Pod)) func(*Snapshot) {
+	return func(s *Snapshot) { edit(s.Head) }
+}
+
+// confirmed means that Ray has said that it has the job.
+func confirmed(s *Snapshot) {
+	s.Job.Status.Submission.ConfirmedTime = ptr.To(metav1.NewTime(now.Add(-30 * time.Second)))
+	s.Job.Status.JobStatus = rayv1.JobStatusRunning
+}
+
+// seen means that this process has seen a fact for so long.
+func seen(f fact, ago time.Duration) func(*Snapshot) {
+	return func(s *Snapshot) { s.FirstSeen[f] = now.Add(-ago) }
+}
+
+// onSharedCluster puts the job on a cluster of somebody else's.
+func onSharedCluster(s *Snapshot) {
+	s.Job.Spec.ClusterSelector = map[string]string{rayv1.LabelCluster: "train-bcd4f"}
+	if s.Cluster != nil {
+		s.Cluster.OwnerReferences = nil
+	}
+}
+
+func stoppingFor(reason string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		s.Job.Status.Stopping = &rayv1.RayJobStopping{Reason: reason, Since: metav1.NewTime(now.Add(-time.Second)), Message: "too late"}
+	}
+}
+
 func answer(edit func(*poll.Observation)) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Answer = &poll.Observation{Target: poll.Target{OwnerUID: s.Job.UID, SubmissionID: s.Job.Status.JobId}, Answered: now}
+		s.Answer = &poll.Observation{Target: poll.Target{OwnerUID: s.Job.UID, SubmissionID: s.Job.Status.JobId}, Answered: now, SessionName: "session_1"}
 		edit(s.Answer)
 	}
 }
@@ -84,12 +128,12 @@ func raySays(status dashboard.JobStatus) func(*poll.Observation) {
 	}
 }
 
-func submitter(condition batchv1.JobConditionType, at time.Time) func(*Snapshot) {
+func submitter(condition batchv1.JobConditionType) func(*Snapshot) {
 	return func(s *Snapshot) {
 		s.Submitter = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "train", UID: "submitter-uid",
 			OwnerReferences: []metav1.OwnerReference{ownerReference(s.Job)}}}
 		if condition != "" {
-			s.Submitter.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+			s.Submitter.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue}}
 		}
 	}
 }
@@ -121,6 +165,8 @@ func verbs(actions []action.Action) []string {
 			names = append(names, "apply "+a.Object.GetName())
 		case action.Delete:
 			names = append(names, "delete "+a.Object.GetName())
+		case action.Update:
+			names = append(names, "update "+a.Object.GetName())
 		case action.Finalizers:
 			names = append(names, "finalizers "+strings.Join(a.Want, ","))
 		case action.Submit:
@@ -142,30 +188,5 @@ func TestPlanIsSilentWhenNothingChanges(t *testing.T) {
 	}
 	if second.Ask == nil {
 		t.Error("a running job must go on being asked for")
-	}
-}
-
-func TestSubmitScript(t *testing.T) {
-	s := given(rayv1.JobDeploymentStatusRunning, cluster(rayv1.ClusterStateReady), spec(func(s *rayv1.RayJobSpec) {
-		s.Metadata = map[string]string{"team": "a"}
-		s.EntrypointNumCpus = 1
-		s.RuntimeEnvYAML = "env_vars:\n  PRICE: \"$5\"\n"
-	}))
-	got, err := submitScript(s.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "http://train-bcd4f-head-svc.ml.svc.cluster.local:8265"
-	for _, want := range []string{
-		"if ! ray job status --address " + address + " train-x7k2m >/dev/null 2>&1 ; then",
-		"ray job submit --address " + address + ` --no-wait --runtime-env-json "{\"env_vars\":{\"PRICE\":\"\$5\"}}" --metadata-json "{\"team\":\"a\"}"` +
-			" --submission-id train-x7k2m --entrypoint-num-cpus 1.000000 -- python main.py ; fi ;",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the script lacks\n%s\nit is\n%s", want, got)
-		}
-	}
-	if !strings.HasSuffix(got, "ray job logs --address "+address+" --follow train-x7k2m") {
-		t.Errorf("the script must end by following the log: %s", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 )
 
@@ -20,73 +21,140 @@ import (
 type Snapshot struct {
 	// Job is nil when it is gone.
 	Job *rayv1.RayJob
+	// LastValid is the last spec of the job that was valid, nil when none is known.
+	LastValid *rayv1.RayJobSpec
 	// Cluster is the one that status.rayClusterName names, nil when there is none.
 	Cluster *rayv1.RayCluster
 	// ClusterService is the head Service of that cluster, nil when there is none yet.
 	ClusterService *corev1.Service
+	// Head is the head Pod of that cluster: the one that takes the job, if it is still there, else any. Nil if there is none.
+	Head *corev1.Pod
+	// Pods are all Pods of the job's own cluster, while it is taken down; otherwise it is empty.
+	Pods []*corev1.Pod
 	// HeadService is the job's own head Service, whoever owns it.
 	HeadService *corev1.Service
 	// Submitter is the Job of the RayJob's name, whoever owns it.
 	Submitter *batchv1.Job
+	// SubmitterPods are the Pods of submitters of a RayJob of this name.
+	SubmitterPods []*corev1.Pod
 	// Answer is what Ray last said about the submission, nil when it was not asked yet.
 	Answer *poll.Observation
 	// Sent is what became of the last submission over HTTP, nil when none has ended.
 	Sent *action.Outcome
 	// Stopped is what became of the last request to stop the Ray job, nil when none has ended.
 	Stopped *action.Outcome
+	// Sending tells whether a request to Ray for the job is under way.
+	Sending bool
 	// Holds are the writes that failed lately, by the role of the object.
 	Holds map[string]action.Hold
+	// FirstSeen is since when this process has seen a fact without a break.
+	FirstSeen map[fact]time.Time
+}
+
+// firstSeen is since when this process has seen a fact; now, if it has not seen it before.
+func (s Snapshot) firstSeen(f fact, now time.Time) time.Time {
+	if since, ok := s.FirstSeen[f]; ok {
+		return since
+	}
+	return now
+}
+
+// sentFor is what became of the last submission over HTTP under an id, nil when none has ended.
+func (s Snapshot) sentFor(id string) *action.Outcome {
+	if s.Sent == nil || s.Sent.SubmissionID != id {
+		return nil
+	}
+	return s.Sent
+}
+
+// sidecar is the state of the container of the head Pod that submits in SidecarMode, nil when there is none.
+func (s Snapshot) sidecar() *corev1.ContainerStatus {
+	if s.Head == nil || s.Job.Spec.SubmissionMode != rayv1.SidecarMode {
+		return nil
+	}
+	for i, status := range s.Head.Status.ContainerStatuses {
+		if status.Name == ray.SubmitterContainer {
+			return &s.Head.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
 }
 
 // observe reads the job and all that belongs to it from the caches, and the last answers of Ray from the poller. What Ray
 // was asked before this term may be older than what another leader has recorded meanwhile, and is not looked at.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, term time.Time) (Snapshot, error) {
-	job := &rayv1.RayJob{}
-	found, err := get(ctx, r.Reader, name, job)
-	if err != nil || !found {
+	s := Snapshot{}
+	var err error
+	if s.Job, err = get(ctx, r.Reader, name, &rayv1.RayJob{}); err != nil || s.Job == nil {
 		return Snapshot{}, err
 	}
-	s := Snapshot{Job: job}
 	in := func(object string) types.NamespacedName {
 		return types.NamespacedName{Namespace: name.Namespace, Name: object}
 	}
-
-	if job.Status.RayClusterName != "" {
-		cluster, service := &rayv1.RayCluster{}, &corev1.Service{}
-		if found, err = get(ctx, r.Reader, in(job.Status.RayClusterName), cluster); err != nil {
-			return Snapshot{}, err
-		}
-		if found {
-			s.Cluster = cluster
-		}
-		if found && cluster.Status.Head.ServiceName != "" {
-			if found, err = get(ctx, r.Reader, in(cluster.Status.Head.ServiceName), service); err != nil {
-				return Snapshot{}, err
-			}
-			if found {
-				s.ClusterService = service
-			}
-		}
-	}
-	head, submitter := &corev1.Service{}, &batchv1.Job{}
-	if found, err = get(ctx, r.Reader, in(headServiceName(job)), head); err != nil {
+	if err := r.observeCluster(ctx, &s); err != nil {
 		return Snapshot{}, err
 	}
-	if found {
-		s.HeadService = head
-	}
-	if found, err = get(ctx, r.Reader, in(job.Name), submitter); err != nil {
+	if s.HeadService, err = get(ctx, r.Reader, in(headServiceName(s.Job)), &corev1.Service{}); err != nil {
 		return Snapshot{}, err
 	}
-	if found {
-		s.Submitter = submitter
+	if s.Submitter, err = get(ctx, r.Reader, in(s.Job.Name), &batchv1.Job{}); err != nil {
+		return Snapshot{}, err
+	}
+	submitters := client.MatchingLabels{rayv1.LabelNodeType: rayv1.NodeTypeSubmitter, rayv1.LabelOriginatedFromName: s.Job.Name}
+	if s.SubmitterPods, err = pods(ctx, r.Reader, name.Namespace, submitters); err != nil {
+		return Snapshot{}, err
 	}
 	if answer, ok := r.Poller.Observation(pollKey(name)); ok && !answer.Asked.Before(term) {
 		s.Answer = &answer
 	}
-	s.Sent, s.Stopped = r.Executor.Ray.Outcomes(job.UID)
-	s.Holds = r.Holds.Of(job.UID)
+	s.Sent, s.Stopped, s.Sending = r.Executor.Ray.Outcomes(s.Job.UID)
+	s.Holds = r.Holds.Of(s.Job.UID)
 	return s, nil
+}
+
+// observeCluster reads the cluster that the status names, with what of it matters to the job.
+func (r *Reconciler) observeCluster(ctx context.Context, s *Snapshot) error {
+	name := s.Job.Status.RayClusterName
+	if name == "" {
+		return nil
+	}
+	namespace := s.Job.Namespace
+	var err error
+	if s.Cluster, err = get(ctx, r.Reader, types.NamespacedName{Namespace: namespace, Name: name}, &rayv1.RayCluster{}); err != nil {
+		return err
+	}
+	if s.Cluster != nil && s.Cluster.Status.Head.ServiceName != "" {
+		service := types.NamespacedName{Namespace: namespace, Name: s.Cluster.Status.Head.ServiceName}
+		if s.ClusterService, err = get(ctx, r.Reader, service, &corev1.Service{}); err != nil {
+			return err
+		}
+	}
+	heads, err := pods(ctx, r.Reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name, rayv1.LabelNodeType: rayv1.NodeTypeHead})
+	if err != nil {
+		return err
+	}
+	s.Head = headOf(heads, s.Job.Status.Submission)
+	state := s.Job.Status.JobDeploymentStatus
+	takenDown := state == rayv1.JobDeploymentStatusSuspending || state == rayv1.JobDeploymentStatusRetrying
+	if !takenDown || name == s.Job.Spec.ClusterSelector[rayv1.LabelCluster] {
+		return nil
+	}
+	s.Pods, err = pods(ctx, r.Reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name})
+	return err
+}
+
+// headOf picks the head Pod that takes the job, if it is known and there, else one that is not on its way out.
+func headOf(heads []*corev1.Pod, submission *rayv1.RayJobSubmission) *corev1.Pod {
+	var head *corev1.Pod
+	for _, pod := range heads {
+		if submission != nil && pod.UID == submission.HeadPodUID {
+			return pod
+		}
+		if head == nil || pod.DeletionTimestamp == nil {
+			head = pod
+		}
+	}
+	return head
 }
 
 // uids are the UIDs of all that the caches show of what the job owns.
@@ -104,15 +172,29 @@ func (s Snapshot) uids() []types.UID {
 	return uids
 }
 
-func get(ctx context.Context, reader client.Reader, name types.NamespacedName, into client.Object) (bool, error) {
+// get reads one object, and returns nil when there is none.
+func get[T client.Object](ctx context.Context, reader client.Reader, name types.NamespacedName, into T) (T, error) {
+	var none T
 	err := reader.Get(ctx, name, into)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return none, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, name, err)
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
 	}
-	return true, nil
+	return into, nil
+}
+
+func pods(ctx context.Context, reader client.Reader, namespace string, labels client.MatchingLabels) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
+		return nil, fmt.Errorf("list Pods of namespace %s with labels %v: %w", namespace, labels, err)
+	}
+	found := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		found[i] = &list.Items[i]
+	}
+	return found, nil
 }
 
 // PollKind is the kind under which RayJobs are known to the poller.

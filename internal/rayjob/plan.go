@@ -1,12 +1,8 @@
 package rayjob
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
@@ -22,15 +18,24 @@ type Settings struct {
 	DeleteJobAfterFinish bool
 	// StatusCheckTimeout is how long Ray may not answer before the attempt counts as failed.
 	StatusCheckTimeout time.Duration
+	// TransitionGrace is how long a submitter may go on after Ray has said that the job has ended.
+	TransitionGrace time.Duration
+	// DeletionPolicy allows spec.deletionStrategy.
+	DeletionPolicy bool
 }
 
 const (
 	// pollAgain is how soon a job is looked at again while something is awaited that no watch reports.
 	pollAgain = 3 * time.Second
-	// submitterGrace is how long an ended submitter and Ray's view of the job may contradict each other.
-	submitterGrace = 30 * time.Second
-	// stopLimit is how long a deleted RayJob waits for Ray to confirm that the job has stopped.
+	// submitterGrace is how long after the end of a submitter an answer of Ray must have been asked for that is to say
+	// that the submitter has submitted nothing.
+	submitterGrace = 5 * time.Second
+	// stopLimit is how long Ray has to confirm that a job has stopped.
 	stopLimit = 30 * time.Second
+	// collisionPause is the time between two looks at what others have put in the place of ours.
+	collisionPause = 10 * time.Second
+	// takeDownLimit is how long the objects of an attempt may take to go before that counts as trouble.
+	takeDownLimit = time.Minute
 	// leastSilence is how long this process must have seen Ray not answer before it draws a conclusion, whatever a
 	// predecessor recorded.
 	leastSilence = 30 * time.Second
@@ -57,8 +62,10 @@ func Plan(s Snapshot, settings Settings, now time.Time) Decision {
 	if s.Job == nil || s.Job.Spec.ManagedBy != nil && *s.Job.Spec.ManagedBy != rayv1.ManagedByOperator {
 		return Decision{}
 	}
-	p := &planner{s: s, settings: settings, now: now, job: s.Job.DeepCopy()}
+	p := &planner{s: s, settings: settings, now: now, job: s.Job.DeepCopy(), invalid: Validate(s.Job, settings)}
 	p.st = &p.job.Status
+	p.decision.Known = known(s.Holds)
+	p.chooseSpec()
 	switch {
 	case s.Job.DeletionTimestamp != nil:
 		p.deleted()
@@ -69,6 +76,8 @@ func Plan(s Snapshot, settings Settings, now time.Time) Decision {
 		return p.decision
 	}
 	p.step()
+	p.warnOfUncoveredEnd()
+	p.conditions()
 	p.decision.Status = p.statusWrite()
 	return p.decision
 }
@@ -77,16 +86,37 @@ type planner struct {
 	s        Snapshot
 	settings Settings
 	now      time.Time
-	job      *rayv1.RayJob       // a copy of s.Job that carries the next status
-	st       *rayv1.RayJobStatus // that status
+	// job is a copy of s.Job with the spec that the plan acts upon, and with the next status.
+	job *rayv1.RayJob
+	st  *rayv1.RayJobStatus // that status
+	// invalid says what is wrong with the present spec, nil if nothing is.
+	invalid  error
+	obstacle obstacle
+	// notes are sentences on what the spec asks for and does not get, and on what may surprise; see condition Valid.
+	notes    []string
 	decision Decision
 }
+
+// obstacle is what somebody must change before the job can go on.
+type obstacle struct{ reason, message string }
 
 func (p *planner) do(a action.Action) { p.decision.Actions = append(p.decision.Actions, a) }
 func (p *planner) again(after time.Duration) {
 	p.decision.LookAgain = action.Soonest(p.decision.LookAgain, after)
 }
 func (p *planner) tell(event *action.Event) { p.decision.Events = append(p.decision.Events, *event) }
+
+// chooseSpec makes the plan of a job that has begun act upon the last valid spec when the present one is not. When none is
+// known, the present one is acted upon, but nothing running is taken down because of it.
+func (p *planner) chooseSpec() {
+	switch {
+	case p.invalid == nil:
+	case p.s.LastValid != nil:
+		p.job.Spec = *p.s.LastValid.DeepCopy()
+	default:
+		p.job.Spec.Suspend = false
+	}
+}
 
 // step moves the job by one state at most.
 func (p *planner) step() {
@@ -99,8 +129,10 @@ func (p *planner) step() {
 		p.waiting()
 	case rayv1.JobDeploymentStatusRunning:
 		p.running()
-	case rayv1.JobDeploymentStatusSuspending, rayv1.JobDeploymentStatusRetrying:
-		p.tearDown()
+	case rayv1.JobDeploymentStatusSuspending:
+		p.suspending()
+	case rayv1.JobDeploymentStatusRetrying:
+		p.retrying()
 	case rayv1.JobDeploymentStatusSuspended:
 		if !p.job.Spec.Suspend {
 			p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusNew
@@ -110,205 +142,23 @@ func (p *planner) step() {
 	}
 }
 
-// begin records the names of the attempt before anything is made under them.
-func (p *planner) begin() {
-	if err := Validate(p.s.Job); err != nil {
-		p.invalid(err)
-		return
+// ended cleans up after the end. A submitter that has not ended by then follows a job that is lost, or would submit one
+// that is given up.
+func (p *planner) ended() {
+	if p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusFailed {
+		p.deleteUnfinishedSubmitter("the job has failed")
 	}
-	if p.job.Spec.SubmissionMode == rayv1.SidecarMode {
-		p.notServed("spec.submissionMode SidecarMode")
-		return
-	}
-	if p.job.Spec.DeletionStrategy != nil {
-		p.tell(action.Warning("NotServed", "Validate", notServedMessage("spec.deletionStrategy")))
-	}
-	start := metav1.NewTime(p.now)
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
-	p.st.Reason, p.st.Message = "", ""
-	p.st.StartTime, p.st.EndTime = &start, nil
-	p.st.Failed, p.st.Succeeded = ptr.To(ptr.Deref(p.st.Failed, 0)), ptr.To(ptr.Deref(p.st.Succeeded, 0))
-	p.st.RayClusterName = p.selected()
-	if p.st.RayClusterName == "" {
-		p.st.RayClusterName = childName(p.job, "cluster", p.now)
-	}
-	if p.job.Spec.SubmissionMode == rayv1.InteractiveMode {
-		return
-	}
-	p.st.JobId = p.job.Spec.JobId
-	if p.st.JobId == "" {
-		p.st.JobId = childName(p.job, "submission", p.now)
-	}
+	p.cleanUp()
 }
-
-func (p *planner) invalid(err error) {
-	if p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusValidationFailed || p.st.Message != err.Error() {
-		p.tell(action.Warning(invalidReason(err), "Validate", err.Error()))
-	}
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusValidationFailed
-	p.st.Reason, p.st.Message = rayv1.ValidationFailed, err.Error()
-}
-
-func (p *planner) notServed(what string) {
-	message := notServedMessage(what)
-	if p.st.Message != message {
-		p.tell(action.Warning("NotServed", "Validate", message))
-	}
-	p.st.Message = message
-}
-
-func notServedMessage(what string) string { return "this version does not act on " + what }
 
 // selected is the name of the existing cluster that the job is to run on, or empty.
 func (p *planner) selected() string { return p.job.Spec.ClusterSelector[rayv1.LabelCluster] }
 
-// initializing waits for the cluster and then starts the job.
-func (p *planner) initializing() {
-	if p.job.Spec.Suspend {
-		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusSuspending
-		return
+// known are the keys of writes whose failure was told.
+func known(holds map[string]action.Hold) map[string]bool {
+	keys := map[string]bool{}
+	for key := range holds {
+		keys[key] = true
 	}
-	if p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds") ||
-		p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds") {
-		return
-	}
-	if p.s.Cluster == nil {
-		// The spec may have been edited since it was checked.
-		if err := Validate(p.s.Job); err != nil {
-			p.invalid(err)
-			return
-		}
-	}
-	if !p.cluster() {
-		return
-	}
-	url, err := dashboardURL(p.s.Cluster, p.s.ClusterService, p.settings.ClusterDomain)
-	if err != nil {
-		p.st.Message = err.Error()
-		p.again(pollAgain)
-		return
-	}
-	p.st.DashboardURL, p.st.Message = url, ""
-	if p.job.Spec.SubmissionMode == rayv1.InteractiveMode {
-		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusWaiting
-		return
-	}
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRunning
-}
-
-// late fails the attempt when a deadline that counts from its start has passed, else asks to look again in time.
-func (p *planner) late(seconds *int32, reason rayv1.JobFailedReason, field string) bool {
-	if seconds == nil || p.st.StartTime == nil {
-		return false
-	}
-	left := p.st.StartTime.Add(time.Duration(*seconds) * time.Second).Sub(p.now)
-	if left > 0 {
-		p.again(left)
-		return false
-	}
-	p.stopRayJob("the deadline has passed")
-	p.fail(reason, fmt.Sprintf("the job did not get there within spec.%s = %d", field, *seconds))
-	return true
-}
-
-// waiting is the state of an interactive job whose cluster is ready: the user submits and tells the id.
-func (p *planner) waiting() {
-	if p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds") {
-		return
-	}
-	p.copyClusterStatus()
-	if p.job.Spec.JobId != "" {
-		p.st.JobId = p.job.Spec.JobId
-		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRunning
-	}
-}
-
-// fail ends the attempt. A retry is begun when the spec allows one and the reason is not one that a retry repeats.
-func (p *planner) fail(reason rayv1.JobFailedReason, message string) {
-	failed := ptr.Deref(p.st.Failed, 0) + 1
-	p.st.Failed = &failed
-	p.st.Reason, p.st.Message = reason, truncate(message)
-	final := reason == rayv1.DeadlineExceeded || reason == rayv1.JobStatusCheckTimeoutExceeded
-	if !final && failed <= ptr.Deref(p.job.Spec.BackoffLimit, 0) {
-		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRetrying
-		return
-	}
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusFailed
-	p.st.EndTime = ptr.To(metav1.NewTime(p.now))
-}
-
-func (p *planner) complete() {
-	if p.st.JobStatus == rayv1.JobStatusSucceeded {
-		p.st.Succeeded = ptr.To(ptr.Deref(p.st.Succeeded, 0) + 1)
-	}
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusComplete
-	p.st.EndTime = ptr.To(metav1.NewTime(p.now))
-}
-
-// tearDown removes the cluster and the submitter of an attempt and starts over when both are gone.
-func (p *planner) tearDown() {
-	clusterGone := p.deleteCluster("the attempt is over")
-	submitterGone := p.deleteSubmitter()
-	if !clusterGone || !submitterGone {
-		p.again(pollAgain)
-		return
-	}
-	next := rayv1.JobDeploymentStatusNew
-	if p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusSuspending {
-		next = rayv1.JobDeploymentStatusSuspended
-	}
-	p.job.Status = rayv1.RayJobStatus{JobDeploymentStatus: next, Failed: p.st.Failed, Succeeded: p.st.Succeeded, StartTime: p.st.StartTime}
-}
-
-// ended cleans up after the end, as far as the spec asks for it.
-func (p *planner) ended() {
-	if p.selected() != "" || !p.job.Spec.ShutdownAfterJobFinishes || p.st.EndTime == nil {
-		return
-	}
-	left := p.st.EndTime.Add(time.Duration(p.job.Spec.TTLSecondsAfterFinished) * time.Second).Sub(p.now)
-	if left > 0 {
-		p.again(left)
-		return
-	}
-	if p.settings.DeleteJobAfterFinish {
-		p.do(action.Delete{Object: p.s.Job, Why: "the job has finished and the operator is set to delete finished RayJobs"})
-		return
-	}
-	p.deleteCluster("the job has finished and spec.shutdownAfterJobFinishes is set")
-}
-
-// deleted has the Ray job stopped and lets the RayJob go when Ray has confirmed that, or after a bounded time.
-func (p *planner) deleted() {
-	rest := slices.DeleteFunc(slices.Clone(p.s.Job.Finalizers), func(f string) bool { return f == rayv1.FinalizerRayJob })
-	if len(rest) == len(p.s.Job.Finalizers) {
-		return
-	}
-	why := "the Ray job does not run"
-	if p.rayJobMayRun() {
-		stopped := p.s.Stopped
-		done := stopped != nil && stopped.SubmissionID == p.st.JobId && stopped.Err == nil
-		overdue := p.now.Sub(p.s.Job.DeletionTimestamp.Time) > stopLimit
-		switch {
-		case done:
-			why = "Ray has stopped the job"
-		case overdue:
-			why = "Ray did not confirm in time that the job has stopped"
-			p.tell(action.Warning("FailedToStopRayJob", "Delete", fmt.Sprintf("%s; job %s on RayCluster %s may still run", why, p.st.JobId, p.st.RayClusterName)))
-		default:
-			p.stopRayJob("the RayJob is deleted")
-			p.again(pollAgain)
-			return
-		}
-	}
-	p.do(action.Finalizers{Object: p.s.Job, Want: rest, Why: why})
-}
-
-func (p *planner) rayJobMayRun() bool {
-	return p.st.DashboardURL != "" && p.st.JobId != "" && !rayv1.IsJobTerminal(p.st.JobStatus) && p.s.Cluster != nil
-}
-
-func (p *planner) stopRayJob(why string) {
-	if p.rayJobMayRun() {
-		p.do(action.Stop{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, Secret: p.secret(), SubmissionID: p.st.JobId, Why: why})
-	}
+	return keys
 }

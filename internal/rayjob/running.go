@@ -1,6 +1,7 @@
 package rayjob
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,43 +20,66 @@ import (
 // running follows a job that is being submitted or runs. Ray's own word about the job decides; the submitter is a
 // hint only.
 func (p *planner) running() {
-	if rayv1.IsJobTerminal(p.st.JobStatus) {
+	switch {
+	case rayv1.IsJobTerminal(p.st.JobStatus):
 		p.finish()
 		return
-	}
-	if p.job.Spec.Suspend {
-		p.stopRayJob("spec.suspend is set")
-		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusSuspending
+	case p.st.Stopping != nil:
+		p.stopping()
+		return
+	case p.job.Spec.Suspend:
+		p.suspend()
+		return
+	case p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds"):
+		return
+	case p.s.Cluster == nil && p.st.Submission == nil:
+		p.startOver()
 		return
 	}
-	if p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds") {
-		return
-	}
-	if p.s.Cluster == nil {
-		p.fail(rayv1.AppFailed, fmt.Sprintf("RayCluster %s, on which the job ran, is gone", p.st.RayClusterName))
+	if why := p.headLost(); why != "" {
+		p.lost(why)
 		return
 	}
 	p.copyClusterStatus()
 	p.headService()
-	p.decision.Ask = &Question{BaseURL: "http://" + p.st.DashboardURL, SubmissionID: p.st.JobId, Secret: p.secret()}
-	answer := p.s.Answer
-	if answer != nil && (answer.Target.OwnerUID != p.job.UID || answer.Target.SubmissionID != p.st.JobId) {
-		answer = nil // about an earlier attempt, or about a deleted job of this name
-	}
+	p.ask()
+	answer := p.answer()
 	switch {
-	case answer != nil && answer.Err != nil:
+	case answer == nil:
+	case answer.Err != nil:
 		p.unanswered(answer)
-		p.unknownYet()
-	case answer == nil || answer.Answered.IsZero():
-		p.unknownYet()
+	case p.st.Submission == nil:
+		p.answers()
+		p.record(answer)
 	case answer.JobFound == poll.Missing:
-		p.st.JobStatusCheckFailureStartTime = nil
+		p.answers()
 		p.unknownToRay(answer)
 	case answer.JobFound == poll.Found:
-		p.st.JobStatusCheckFailureStartTime = nil
+		p.answers()
 		p.known(answer.Job)
 	}
 }
+
+// ask has Ray asked about the job from now on.
+func (p *planner) ask() {
+	p.decision.Ask = &Question{BaseURL: p.address(), SubmissionID: p.st.JobId, Secret: p.secret()}
+}
+
+// answer is what Ray said last about the present attempt, nil when it was not asked yet. An answer about an earlier
+// attempt, or about a deleted job of this name, is none.
+func (p *planner) answer() *poll.Observation {
+	answer := p.s.Answer
+	if answer == nil || answer.Target.OwnerUID != p.job.UID || answer.Target.SubmissionID != p.st.JobId {
+		return nil
+	}
+	if answer.Err == nil && answer.Answered.IsZero() {
+		return nil
+	}
+	return answer
+}
+
+// address is that of the dashboard of the attempt's cluster.
+func (p *planner) address() string { return "http://" + p.st.DashboardURL }
 
 // secret is the name of the Secret with the token that the job's cluster asks for, or empty.
 func (p *planner) secret() string {
@@ -65,23 +89,29 @@ func (p *planner) secret() string {
 	return raycluster.AuthOf(p.s.Cluster).Secret
 }
 
-// unknownYet starts the submitter while nothing is known; the submission id makes starting it twice harmless.
-func (p *planner) unknownYet() {
-	if p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusRunning && p.st.JobStatus == rayv1.JobStatusNew {
-		p.submitter()
+// answers ends the time during which Ray cannot be asked.
+func (p *planner) answers() {
+	if sent := p.s.sentFor(p.st.JobId); sent != nil && sent.Err != nil {
+		return // Ray answers questions, but takes no submission: that has the same limit
 	}
+	p.st.JobStatusCheckFailureStartTime = nil
 }
 
 // unanswered keeps the time since when Ray does not answer, and gives up when that is too long.
 func (p *planner) unanswered(answer *poll.Observation) {
-	since := metav1.NewTime(answer.FailingSince)
+	p.failing(answer.FailingSince, answer.Err)
+}
+
+// failing notes since when Ray cannot be asked, or takes no submission, and ends the attempt when that is too long.
+func (p *planner) failing(since time.Time, err error) {
 	if p.st.JobStatusCheckFailureStartTime == nil {
-		p.st.JobStatusCheckFailureStartTime = &since
+		start := metav1.NewTime(since)
+		p.st.JobStatusCheckFailureStartTime = &start
 	}
 	failing := p.now.Sub(p.st.JobStatusCheckFailureStartTime.Time)
-	seen := p.now.Sub(answer.FailingSince)
+	seen := p.now.Sub(since)
 	if failing >= p.settings.StatusCheckTimeout && seen >= min(leastSilence, p.settings.StatusCheckTimeout) {
-		p.fail(rayv1.JobStatusCheckTimeoutExceeded, fmt.Sprintf("Ray has not answered for %s: %v", failing.Round(time.Second), answer.Err))
+		p.fail(rayv1.JobStatusCheckTimeoutExceeded, fmt.Sprintf("Ray has not answered for %s: %v", failing.Round(time.Second), err))
 		return
 	}
 	p.again(max(p.settings.StatusCheckTimeout-failing, pollAgain))
@@ -89,8 +119,8 @@ func (p *planner) unanswered(answer *poll.Observation) {
 
 // unknownToRay handles the answer that there is no such job.
 func (p *planner) unknownToRay(answer *poll.Observation) {
-	if p.st.JobStatus != rayv1.JobStatusNew {
-		p.lost()
+	if p.st.Submission.ConfirmedTime != nil {
+		p.lost("Ray does not know it any more; its head was probably replaced, and with it the record of the job was lost")
 		return
 	}
 	switch p.job.Spec.SubmissionMode {
@@ -98,16 +128,13 @@ func (p *planner) unknownToRay(answer *poll.Observation) {
 		p.submitOverHTTP(answer)
 	case rayv1.InteractiveMode:
 		// The user may submit later.
+	case rayv1.SidecarMode:
+		p.judgeSubmitter(answer)
 	default:
-		p.submitter()
-		p.judgeSubmitter()
+		if p.submitter() {
+			p.judgeSubmitter(answer)
+		}
 	}
-}
-
-// lost ends the attempt of a job that Ray knew and does not know any more. It is never run a second time in silence.
-func (p *planner) lost() {
-	p.fail(rayv1.AppFailed, fmt.Sprintf(
-		"Ray does not know job %s any more; its head was probably replaced, and with it the record of the job was lost", p.st.JobId))
 }
 
 // submitOverHTTP sends the job to Ray. Ray takes one job for an id, and the id was recorded before.
@@ -117,93 +144,138 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 		p.fail(rayv1.SubmissionFailed, err.Error())
 		return
 	}
-	if sent := p.s.Sent; sent != nil && sent.SubmissionID == p.st.JobId {
+	if sent := p.s.sentFor(p.st.JobId); sent != nil {
 		wait := sent.At.Add(resubmitAfter).Sub(p.now)
 		switch {
-		case refused(sent.Err):
+		case errors.Is(sent.Err, dashboard.ErrRefused):
 			p.fail(rayv1.SubmissionFailed, "Ray refused the job: "+sent.Err.Error())
 			return
 		case sent.Err == nil && answer.Answered.After(sent.At):
-			p.lost()
+			p.lost("Ray took it and does not know it")
 			return
-		case sent.Err == nil || wait > 0:
+		case sent.Err == nil:
 			p.again(max(wait, pollAgain))
 			return
 		}
+		if p.failing(p.s.firstSeen(seenSubmitFails, p.now), sent.Err); p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusRunning {
+			return
+		}
+		if wait > 0 {
+			p.again(wait)
+			return
+		}
 	}
-	p.do(action.Submit{Job: p.s.Job, BaseURL: "http://" + p.st.DashboardURL, Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"})
+	p.do(action.Submit{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"})
 	p.again(pollAgain)
 }
 
-// judgeSubmitter fails the attempt when the submitter has ended and Ray still does not know the job.
-func (p *planner) judgeSubmitter() {
-	ended, failed, message := submitterEnd(p.s.Submitter, p.job)
-	if ended.IsZero() {
+// judgeSubmitter ends the attempt when the submitter has ended and Ray, asked after that, does not know the job.
+func (p *planner) judgeSubmitter(answer *poll.Observation) {
+	end := p.submitterEnd()
+	if !end.ended {
 		return
 	}
-	if failed {
-		p.fail(rayv1.SubmissionFailed, "the submitter Job failed and Ray does not know the job: "+message)
+	if wait := p.s.firstSeen(seenSubmitterEnd, p.now).Add(submitterGrace).Sub(answer.Answered); wait > 0 {
+		p.again(max(wait, pollAgain))
 		return
 	}
-	if wait := ended.Add(submitterGrace).Sub(p.now); wait > 0 {
-		p.again(wait)
+	if end.failed {
+		p.fail(rayv1.SubmissionFailed, "the submitter failed and Ray does not know the job: "+end.message)
 		return
 	}
-	p.fail(rayv1.AppFailed, "the submitter Job has finished, but Ray does not know the job")
+	p.fail(rayv1.AppFailed, "the submitter has finished, but Ray does not know the job")
 }
 
 // known takes over what Ray says about the job, and ends the attempt when Ray says that the job has ended.
 func (p *planner) known(job *dashboard.JobDetails) {
-	p.st.JobStatus = rayv1.JobStatus(job.Status)
-	p.st.Message = truncate(job.Message)
-	p.st.Reason = ""
-	p.st.RayJobInfo = rayv1.RayJobStatusInfo{StartTime: timeOrNil(job.StartTime), EndTime: timeOrNil(job.EndTime)}
+	if !p.ours(job) {
+		p.fail(rayv1.SubmissionFailed, fmt.Sprintf(
+			"RayCluster %s has a job %q already that is not this RayJob's; choose another spec.jobId", p.st.RayClusterName, p.st.JobId))
+		return
+	}
+	if p.st.Submission.ConfirmedTime == nil {
+		p.st.Submission.ConfirmedTime = &metav1.Time{Time: p.now.Truncate(time.Second)}
+	}
+	p.st.JobStatusCheckFailureStartTime = nil
+	p.take(job)
 	if rayv1.IsJobTerminal(p.st.JobStatus) {
 		p.finish()
 	}
 }
 
+// take copies what Ray says about the job into the status.
+func (p *planner) take(job *dashboard.JobDetails) {
+	p.st.JobStatus = rayv1.JobStatus(job.Status)
+	p.st.Message = truncate(job.Message, maxMessage)
+	p.st.Reason = ""
+	p.st.RayJobInfo = rayv1.RayJobStatusInfo{StartTime: timeOrNil(job.StartTime), EndTime: timeOrNil(job.EndTime)}
+}
+
 // finish ends the attempt by the last word of Ray, which never changes.
 func (p *planner) finish() {
 	p.copyClusterStatus()
-	if p.submitterStillReads() {
+	wait := p.submitterReads()
+	if wait > 0 {
+		p.again(wait)
 		return
 	}
 	if p.st.JobStatus == rayv1.JobStatusFailed {
 		p.fail(rayv1.AppFailed, p.st.Message)
 		return
 	}
+	if p.submitterUnfinished() && p.headLost() == "" {
+		p.st.Reason = rayv1.JobDeploymentStatusTransitionGracePeriodExceeded
+	}
 	p.complete()
 }
 
-// submitterStillReads tells whether the submitter, which prints the job's log, may need a moment more.
-func (p *planner) submitterStillReads() bool {
-	if p.job.Spec.SubmissionMode != rayv1.K8sJobMode || p.s.Submitter == nil {
-		return false
+// submitterReads is how much longer the submitter, which prints the job's log, may go on after the end of the job.
+func (p *planner) submitterReads() time.Duration {
+	if !p.submitterUnfinished() || p.headLost() != "" {
+		return 0
 	}
-	ended, _, _ := submitterEnd(p.s.Submitter, p.job)
-	if !ended.IsZero() || p.st.RayJobInfo.EndTime == nil {
-		return false
-	}
-	wait := p.st.RayJobInfo.EndTime.Add(submitterGrace).Sub(p.now)
-	p.again(wait)
-	return wait > 0
+	return p.s.firstSeen(seenJobEnd, p.now).Add(p.settings.TransitionGrace).Sub(p.now)
 }
 
-// submitterEnd tells when the job's own submitter ended, whether it failed, and the Job controller's words for it.
-func submitterEnd(submitter *batchv1.Job, job *rayv1.RayJob) (ended metav1.Time, failed bool, message string) {
-	if submitter == nil || !metav1.IsControlledBy(submitter, job) {
-		return metav1.Time{}, false, ""
-	}
-	for _, c := range submitter.Status.Conditions {
-		if c.Status != corev1.ConditionTrue {
-			continue
+// end tells whether and how a submitter ended.
+type end struct {
+	ended, failed bool
+	message       string
+}
+
+// submitterEnd is the end of the attempt's submitter, whichever the mode has.
+func (p *planner) submitterEnd() end { return submitterEnd(p.s) }
+
+func submitterEnd(s Snapshot) end {
+	if s.Job.Spec.SubmissionMode == rayv1.SidecarMode {
+		status := s.sidecar()
+		if status == nil || status.State.Terminated == nil {
+			return end{}
 		}
-		if c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete {
-			return c.LastTransitionTime, c.Type == batchv1.JobFailed, strings.TrimSpace(c.Reason + " " + c.Message)
+		t := status.State.Terminated
+		return end{ended: true, failed: t.ExitCode != 0, message: strings.TrimSpace(fmt.Sprintf("exit code %d %s", t.ExitCode, t.Message))}
+	}
+	if s.Submitter == nil || !metav1.IsControlledBy(s.Submitter, s.Job) {
+		return end{}
+	}
+	for _, c := range s.Submitter.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
+			return end{ended: true, failed: c.Type == batchv1.JobFailed, message: strings.TrimSpace(c.Reason + " " + c.Message)}
 		}
 	}
-	return metav1.Time{}, false, ""
+	return end{}
+}
+
+// submitterUnfinished tells whether there is a submitter of ours that has not ended.
+func (p *planner) submitterUnfinished() bool {
+	switch p.job.Spec.SubmissionMode {
+	case rayv1.SidecarMode:
+		return p.sidecarStarted() && !p.submitterEnd().ended
+	case rayv1.K8sJobMode:
+		return p.s.Submitter != nil && metav1.IsControlledBy(p.s.Submitter, p.s.Job) && !p.submitterEnd().ended
+	default:
+		return false
+	}
 }
 
 func timeOrNil(t time.Time) *metav1.Time {
@@ -212,15 +284,4 @@ func timeOrNil(t time.Time) *metav1.Time {
 	}
 	mt := metav1.NewTime(t.Truncate(time.Second))
 	return &mt
-}
-
-// maxMessage bounds what is copied from Ray into the status, in bytes; Ray may send 20,000 characters of log.
-const maxMessage = 2048
-
-// truncate keeps the end of a text, because Ray puts the last lines of the log there.
-func truncate(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return "..." + strings.ToValidUTF8(text[len(text)-maxMessage+3:], "")
 }

@@ -50,7 +50,7 @@ func TestAnswersFromBeforeTheTermAreNotLookedAt(t *testing.T) {
 			}
 			job := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train"}}
 			clock := clocktesting.NewFakePassiveClock(began)
-			r := &Reconciler{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(job).Build(), Poller: asked(c.asked), Holds: action.NewHolds(),
+			r := &Reconciler{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(job).Build(), Poller: asked(c.asked), Holds: action.NewHolds(), Memory: NewMemory(),
 				Executor: &action.Executor{Ray: action.NewRay(action.RayOptions{Gate: leadership.Alone{}, Clock: clock})}}
 			snapshot, err := r.observe(context.Background(), types.NamespacedName{Namespace: "ns", Name: "train"}, began)
 			if err != nil {

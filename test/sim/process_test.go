@@ -136,7 +136,7 @@ func workerOf(ctx context.Context) *worker {
 func (w *world) launch(name string) *process {
 	w.lives++
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{world: w, name: name, uid: fmt.Sprintf("%s-life-%d", name, w.lives), cache: kube.NewCache(w.server),
+	p := &process{world: w, name: name, uid: fmt.Sprintf("%s-life-%d", name, w.lives), cache: kube.NewCache(w.server, w.lab.only),
 		cancel: cancel, own: map[string]int64{}, speed: 1 + w.rng.IntN(6)}
 	p.poller = newPoller(p)
 	mgr := &simManager{process: p}
@@ -192,12 +192,17 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 	err := errors.Join(
 		(&raycluster.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
-		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller,
-			Settings: rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour}, Clock: p, Bell: jobs}).SetupWithManager(mgr),
+		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller, Memory: rayjob.NewMemory(),
+			Settings: jobSettings(), Clock: p, Bell: jobs}).SetupWithManager(mgr),
 	)
 	if err != nil {
 		panic(err)
 	}
+}
+
+// jobSettings are those of all operators. Nobody gives up because Ray does not answer: how long faults last is chance.
+func jobSettings() rayjob.Settings {
+	return rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour, TransitionGrace: time.Minute, DeletionPolicy: true}
 }
 
 // kill ends a process where it stands.

@@ -1,0 +1,184 @@
+package rayjob
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+)
+
+// begin records number and names of the attempt before anything is made under them.
+func (p *planner) begin() {
+	if p.invalid != nil {
+		p.refuse()
+		return
+	}
+	start := metav1.NewTime(p.now)
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
+	p.st.Attempt++
+	p.st.JobStatus, p.st.Reason, p.st.Message, p.st.DashboardURL = "", "", "", ""
+	p.st.Submission, p.st.Stopping = nil, nil
+	p.st.StartTime, p.st.EndTime = &start, nil
+	p.st.Failed, p.st.Succeeded = ptr.To(ptr.Deref(p.st.Failed, 0)), ptr.To(ptr.Deref(p.st.Succeeded, 0))
+	p.st.RayClusterName = p.selected()
+	if p.st.RayClusterName == "" {
+		p.st.RayClusterName = childName(p.job, "cluster", "")
+	}
+	p.st.JobId = p.submissionID()
+}
+
+// submissionID is the id under which the attempt is submitted, empty when the user chooses it later.
+func (p *planner) submissionID() string {
+	switch {
+	case p.job.Spec.SubmissionMode == rayv1.InteractiveMode:
+		return ""
+	case p.job.Spec.JobId == "":
+		return childName(p.job, "submission", "")
+	case p.selected() != "" && p.st.Attempt > 1:
+		// The cluster has the record of the first attempt, and takes an id once.
+		return p.job.Spec.JobId + "-" + strconv.Itoa(int(p.st.Attempt))
+	default:
+		return p.job.Spec.JobId
+	}
+}
+
+// refuse keeps a job that cannot be acted upon from beginning. A corrected spec leads out of this.
+func (p *planner) refuse() {
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusValidationFailed
+	p.st.Reason, p.st.Message = rayv1.ValidationFailed, truncate(p.invalid.Error(), maxMessage)
+}
+
+// initializing waits for the cluster and then lets the job run.
+func (p *planner) initializing() {
+	switch {
+	case p.job.Spec.Suspend:
+		p.suspend()
+		return
+	case p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds"),
+		p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds"):
+		return
+	case p.s.Cluster == nil && p.invalid != nil && p.s.LastValid == nil:
+		// Edited before anything was made.
+		p.refuse()
+		return
+	}
+	ready := p.cluster()
+	if p.s.Cluster == nil || !ready && !p.sidecarStarted() {
+		return
+	}
+	url, err := dashboardURL(p.s.Cluster, p.s.ClusterService, p.settings.ClusterDomain)
+	if err != nil {
+		p.st.Message = err.Error()
+		p.again(pollAgain)
+		return
+	}
+	p.st.DashboardURL = url
+	if !ready && !p.sidecarTells() {
+		return
+	}
+	p.copyClusterStatus()
+	p.st.Message = ""
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRunning
+	if p.job.Spec.SubmissionMode == rayv1.InteractiveMode {
+		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusWaiting
+	}
+}
+
+// sidecarStarted tells whether the container that submits in SidecarMode runs, or has run: it does not wait for workers.
+func (p *planner) sidecarStarted() bool {
+	status := p.s.sidecar()
+	return status != nil && (status.State.Running != nil || status.State.Terminated != nil)
+}
+
+// sidecarTells tells whether the job of a sidecar has got to Ray, or will never get there. The cluster needs not be ready
+// for either, and may never become so.
+func (p *planner) sidecarTells() bool {
+	p.ask()
+	answer := p.answer()
+	known := answer != nil && answer.Err == nil && answer.JobFound == poll.Found
+	return known || p.s.sidecar().State.Terminated != nil
+}
+
+// late begins the end of the attempt when a deadline that counts from its start has passed, else asks to look again in
+// time.
+func (p *planner) late(seconds *int32, reason rayv1.JobFailedReason, field string) bool {
+	if seconds == nil || p.st.StartTime == nil {
+		return false
+	}
+	left := p.st.StartTime.Add(time.Duration(*seconds) * time.Second).Sub(p.now)
+	if left > 0 {
+		p.again(left)
+		return false
+	}
+	message := fmt.Sprintf("the job did not get there within spec.%s = %d", field, *seconds)
+	if trouble := p.clusterTrouble(); trouble.message != "" {
+		message += "; " + trouble.message
+	}
+	if !p.rayJobMayRun() {
+		p.fail(reason, message)
+		return true
+	}
+	p.st.Stopping = &rayv1.RayJobStopping{Reason: string(reason), Since: metav1.NewTime(p.now), Message: truncate(message, maxMessage)}
+	return true
+}
+
+// waiting is the state of an interactive job whose cluster is ready: the user submits and tells the id.
+func (p *planner) waiting() {
+	switch {
+	case p.job.Spec.Suspend:
+		p.suspend()
+		return
+	case p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds"),
+		p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds"):
+		return
+	case p.s.Cluster == nil:
+		p.startOver()
+		return
+	}
+	p.copyClusterStatus()
+	if p.job.Spec.JobId != "" {
+		p.st.JobId = p.job.Spec.JobId
+		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRunning
+	}
+}
+
+// startOver has the cluster made again that was lost before anything was sent to it.
+func (p *planner) startOver() {
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
+	p.st.DashboardURL = ""
+	p.st.Message = fmt.Sprintf("RayCluster %s was lost before the job was submitted", p.st.RayClusterName)
+}
+
+// fail ends the attempt. A retry is begun when the spec allows one and the reason is not one that a retry repeats.
+func (p *planner) fail(reason rayv1.JobFailedReason, message string) {
+	failed := ptr.Deref(p.st.Failed, 0) + 1
+	p.st.Failed = &failed
+	p.st.Reason, p.st.Message = reason, truncate(message, maxMessage)
+	p.st.Stopping = nil
+	p.postMortem(reason, message)
+	if reason == rayv1.JobLost {
+		p.tell(action.Warning(string(reason), "Validate", p.st.Message))
+	}
+	final := reason == rayv1.DeadlineExceeded || reason == rayv1.JobStatusCheckTimeoutExceeded
+	if !final && failed <= ptr.Deref(p.job.Spec.BackoffLimit, 0) {
+		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRetrying
+		return
+	}
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusFailed
+	p.st.EndTime = ptr.To(metav1.NewTime(p.now))
+}
+
+func (p *planner) complete() {
+	if p.st.JobStatus == rayv1.JobStatusSucceeded {
+		p.st.Succeeded = ptr.To(ptr.Deref(p.st.Succeeded, 0) + 1)
+	}
+	p.st.Stopping = nil
+	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusComplete
+	p.st.EndTime = ptr.To(metav1.NewTime(p.now))
+}

@@ -1,0 +1,213 @@
+package rayjob
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+// clientModule stands in for Ray's own client, of which only the interface matters here.
+const clientModule = `
+import json, os, pathlib
+
+class JobSubmissionClient:
+    def __init__(self, address, headers=None):
+        assert address.startswith("http://127.0.0.1:"), address
+        assert headers is None, headers
+
+    def submit_job(self, **job):
+        pathlib.Path(os.environ["SUBMITTED"]).write_text(json.dumps(job))
+        return job["submission_id"]
+
+    def get_job_status(self, id):
+        assert id == "train-x7k2m", id
+        first, _, rest = pathlib.Path(os.environ["STATUS"]).read_text().partition(" ")
+        if rest: pathlib.Path(os.environ["STATUS"]).write_text(rest)
+        return first
+`
+
+// fakeDashboard answers what scripts ask the dashboard.
+type fakeDashboard struct {
+	session string
+	token   string
+	// unwell is how many more times it says that it cannot reach the GCS.
+	unwell atomic.Int32
+}
+
+func (d *fakeDashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/api/gcs_healthz" && d.unwell.Add(-1) >= 0:
+		http.Error(w, "Health check failed due to: no GCS", http.StatusServiceUnavailable)
+	case r.URL.Path == "/api/gcs_healthz":
+		fmt.Fprint(w, "success")
+	case d.token != "" && r.Header.Get("x-ray-authorization") != "Bearer "+d.token:
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	case r.URL.Path == "/api/version":
+		fmt.Fprintf(w, `{"ray_version": "2.52.0", "session_name": %q}`, d.session)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// pythonContainer returns a container with a real python and the stand-in for Ray's client; false where no python is.
+func pythonContainer(t *testing.T) (container, bool) {
+	t.Helper()
+	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		t.Logf("there is no python3 here, so the programs are not run: %v", err)
+		return container{}, false
+	}
+	c := newContainer(t)
+	c.install(t, "python", "exec "+strings.TrimSpace(string(found))+` "$@"`)
+	if err := os.MkdirAll(c.path("modules/ray"), 0o700); err != nil {
+		t.Fatalf("making a directory for the stand-in of Ray's client: %v", err)
+	}
+	c.put(t, filepath.Join("modules", "ray", "job_submission.py"), clientModule)
+	c.env["PYTHONPATH"] = c.path("modules")
+	return c, true
+}
+
+// on makes the job run on the dashboard at the URL, as seen by the submitter and by the sidecar.
+func on(url string) func(*rayv1.RayJob) {
+	host := strings.TrimPrefix(url, "http://")
+	return func(j *rayv1.RayJob) {
+		j.Status.DashboardURL = host
+		var port int32
+		if _, err := fmt.Sscanf(host, "127.0.0.1:%d", &port); err != nil {
+			panic(err)
+		}
+		j.Spec.RayClusterSpec.HeadGroupSpec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "dashboard", ContainerPort: port}}
+	}
+}
+
+func TestScriptsWithRealPython(t *testing.T) {
+	const odd = "echo 'a \"b\" $HOME `id` \\' && \n\tpython \"日本 😀\" --x=$(HOME)\n"
+	type outcome struct {
+		Submitted, Followed bool
+		Code                int
+	}
+	entry := func(text string) func(*rayv1.RayJob) { return func(j *rayv1.RayJob) { j.Spec.Entrypoint = text } }
+	session := func(name string) func(*rayv1.RayJob) {
+		return func(j *rayv1.RayJob) {
+			j.Spec.Entrypoint, j.Status.Submission = odd, &rayv1.RayJobSubmission{SessionName: name}
+		}
+	}
+	for name, tc := range map[string]struct {
+		mode   string
+		edit   func(*rayv1.RayJob)
+		env    map[string]string
+		known  bool
+		unwell int32
+		status string
+		token  string
+		want   outcome
+		says   string
+	}{
+		"a submitter": {mode: "submitter", edit: entry(odd), want: outcome{Submitted: true, Followed: true}, says: "The job is submitted."},
+		"a submitter that waits for the dashboard": {mode: "submitter", edit: entry(odd), unwell: 2,
+			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://127.0.0.1:"},
+		"a submitter that has waited long enough": {mode: "submitter", edit: entry(odd), unwell: 1 << 20, env: map[string]string{"SECONDS": "300"},
+			want: outcome{Code: 1}, says: "did not become healthy within 300 seconds"},
+		"a second submitter": {mode: "submitter", edit: session("another"), known: true, want: outcome{Followed: true}},
+		"the same head":      {mode: "submitter", edit: session("session_1"), want: outcome{Submitted: true, Followed: true}},
+		"another head": {mode: "submitter", edit: session("session_0"), want: outcome{Code: 1},
+			says: "The head of the Ray cluster was replaced (session session_1 instead of session_0). The job is not submitted to the new one."},
+		"the same head, asking for a token": {mode: "submitter", edit: session("session_1"), token: "secret", env: map[string]string{"RAY_AUTH_TOKEN": "secret"},
+			want: outcome{Submitted: true, Followed: true}},
+		"the same head, asking for a token that is in a file": {mode: "submitter", edit: session("session_1"), token: "secret", env: map[string]string{"RAY_AUTH_TOKEN_PATH": "token"},
+			want: outcome{Submitted: true, Followed: true}},
+		"the same head, asking for another token": {mode: "submitter", edit: session("session_1"), token: "secret", want: outcome{Code: 1}, says: "401"},
+		"a sidecar whose job succeeds":            {mode: "sidecar", edit: entry(odd), status: "PENDING RUNNING SUCCEEDED", want: outcome{Submitted: true, Followed: true}},
+		"a sidecar whose job fails":               {mode: "sidecar", edit: entry(odd), status: "FAILED", want: outcome{Submitted: true, Followed: true, Code: 1}},
+		"a sidecar whose job is stopped":          {mode: "sidecar", edit: entry(odd), status: "STOPPED", want: outcome{Submitted: true, Followed: true, Code: 1}},
+		"a sidecar that waits for the dashboard": {mode: "sidecar", edit: entry(odd), unwell: 2, status: "SUCCEEDED",
+			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://localhost:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, ok := pythonContainer(t)
+			if !ok {
+				return
+			}
+			dashboard := &fakeDashboard{session: "session_1", token: tc.token}
+			dashboard.unwell.Store(tc.unwell)
+			server := httptest.NewServer(dashboard)
+			defer server.Close()
+			c.put(t, "token", "secret\n")
+			c.put(t, "STATUS", tc.status)
+			if tc.known {
+				c.put(t, "KNOWN", "")
+			}
+			for name, value := range tc.env {
+				c.env[name] = value
+			}
+			job := example(on(server.URL), tc.edit)
+			result, err := c.run(submitters(t, job)[tc.mode])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := outcome{Submitted: c.has("SUBMITTED"), Code: result.code}
+			for _, call := range result.calls {
+				got.Followed = got.Followed || strings.HasPrefix(strings.Join(call, " "), "ray job logs ")
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("what happened (-want +got):\n%s\n%s\n%s", d, result.stdout, result.stderr)
+			}
+			if text := result.stdout + result.stderr; !strings.Contains(text, tc.says) {
+				t.Errorf("the script says\n%s\nwant %q in it", text, tc.says)
+			}
+			if got.Submitted {
+				checkSubmitted(t, c, odd)
+			}
+		})
+	}
+}
+
+// checkSubmitted compares the entrypoint that Ray's client was given.
+func checkSubmitted(t *testing.T, c container, entrypoint string) {
+	t.Helper()
+	text, err := os.ReadFile(c.path("SUBMITTED"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var submitted struct{ Entrypoint string }
+	if err := json.Unmarshal(text, &submitted); err != nil {
+		t.Fatalf("Ray's client was given %q: %v", text, err)
+	}
+	if submitted.Entrypoint != entrypoint {
+		t.Errorf("Ray's client was given the entrypoint %q, want %q", submitted.Entrypoint, entrypoint)
+	}
+}
+
+// Real python is too slow for a property, so it reads a few of the texts that the property is made of.
+func TestPythonReadsWhatItIsGiven(t *testing.T) {
+	c, ok := pythonContainer(t)
+	if !ok {
+		return
+	}
+	server := httptest.NewServer(&fakeDashboard{session: "session_1"})
+	defer server.Close()
+	for seed := range 12 {
+		text := "; " + anyText().Example(seed)
+		job := example(on(server.URL), func(j *rayv1.RayJob) { j.Spec.Entrypoint = text })
+		result, err := c.run(submitters(t, job)["submitter"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.code != 0 {
+			t.Fatalf("given %q, the script ended with %d: %s", text, result.code, result.stderr)
+		}
+		checkSubmitted(t, c, text)
+	}
+}

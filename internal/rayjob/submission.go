@@ -1,0 +1,122 @@
+package rayjob
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+)
+
+// record keeps which life of the head takes the job. Nothing is sent before that is written.
+func (p *planner) record(answer *poll.Observation) {
+	submission := &rayv1.RayJobSubmission{SessionName: answer.SessionName}
+	if head := p.s.Head; head != nil {
+		submission.HeadPod, submission.HeadPodUID, submission.HeadRestarts = head.Name, head.UID, restarts(head)
+	}
+	p.st.Submission = submission
+}
+
+// restarts is how often Ray's container of a head Pod was restarted.
+func restarts(head *corev1.Pod) int32 {
+	if len(head.Spec.Containers) == 0 {
+		return 0
+	}
+	for _, s := range head.Status.ContainerStatuses {
+		if s.Name == head.Spec.Containers[0].Name {
+			return s.RestartCount
+		}
+	}
+	return 0
+}
+
+// headLost says why the life of the head that was to take the job is over, and the job with it; empty while it is not.
+// With a store that outlives the head, only Ray can tell whether the job is lost.
+func (p *planner) headLost() string {
+	submission := p.st.Submission
+	switch {
+	case submission == nil:
+		return ""
+	case p.s.Cluster == nil:
+		return fmt.Sprintf("RayCluster %s is gone", p.st.RayClusterName)
+	case faultTolerant(p.s.Cluster):
+		return ""
+	case p.headPodLost(submission):
+		return fmt.Sprintf("head Pod %s is gone", submission.HeadPod)
+	case submission.HeadPodUID != "" && restarts(p.s.Head) > submission.HeadRestarts:
+		return fmt.Sprintf("Ray was restarted in head Pod %s%s", submission.HeadPod, lastEnd(p.s.Head))
+	case p.otherSession(submission):
+		return fmt.Sprintf("the head was restarted (session %s, then %s)", submission.SessionName, p.s.Answer.SessionName)
+	default:
+		return ""
+	}
+}
+
+func (p *planner) headPodLost(submission *rayv1.RayJobSubmission) bool {
+	head := p.s.Head
+	return submission.HeadPodUID != "" &&
+		(head == nil || head.UID != submission.HeadPodUID || head.Status.Phase == corev1.PodFailed || head.Status.Phase == corev1.PodSucceeded)
+}
+
+func (p *planner) otherSession(submission *rayv1.RayJobSubmission) bool {
+	answer := p.answer()
+	return answer != nil && submission.SessionName != "" && answer.SessionName != "" && answer.SessionName != submission.SessionName
+}
+
+// lastEnd tells how Ray's container of a head Pod ended the last time.
+func lastEnd(head *corev1.Pod) string {
+	for _, s := range head.Status.ContainerStatuses {
+		if t := s.LastTerminationState.Terminated; t != nil && s.Name == head.Spec.Containers[0].Name {
+			return strings.TrimRight(fmt.Sprintf(": %s, exit code %d", t.Reason, t.ExitCode), " ")
+		}
+	}
+	return ""
+}
+
+// faultTolerant tells whether the job records of a cluster outlive its head.
+func faultTolerant(cluster *rayv1.RayCluster) bool {
+	return cluster.Spec.GcsFaultToleranceOptions != nil || strings.EqualFold(cluster.Annotations[rayv1.AnnotationFTEnabled], "true")
+}
+
+// lost ends the attempt of a job that got to Ray, or may have, and that is not there any more. It is never run a second
+// time in silence.
+func (p *planner) lost(why string) {
+	last := "it is not known whether it had begun"
+	if p.st.JobStatus != rayv1.JobStatusNew {
+		last = "Ray's last word on it was " + string(p.st.JobStatus)
+	}
+	p.fail(rayv1.JobLost, fmt.Sprintf("Ray job %s is lost: %s; %s", p.st.JobId, why, last))
+}
+
+// ours tells whether a job that Ray has under our submission id is the one of this attempt. Only where the user chose the
+// id and others use the cluster can it be another.
+func (p *planner) ours(job *dashboard.JobDetails) bool {
+	uid, marked := job.Metadata[rayv1.MetadataRayJobUID]
+	switch {
+	case p.job.Spec.SubmissionMode == rayv1.InteractiveMode:
+		return true
+	case marked:
+		return uid == string(p.job.UID)
+	case p.st.Submission != nil && p.st.Submission.ConfirmedTime != nil:
+		return true
+	case p.job.Spec.JobId == "", p.ownsCluster():
+		return true
+	default:
+		return p.hasOwnCommand() && p.s.Submitter != nil && metav1.IsControlledBy(p.s.Submitter, p.s.Job)
+	}
+}
+
+// hasOwnCommand tells whether the submitter runs a command of the user's, which may submit without our mark.
+func (p *planner) hasOwnCommand() bool {
+	template := p.job.Spec.SubmitterPodTemplate
+	return template != nil && len(template.Spec.Containers) > 0 && len(template.Spec.Containers[0].Command) > 0
+}
+
+// ownsCluster tells whether the attempt's cluster was made for it.
+func (p *planner) ownsCluster() bool {
+	return p.s.Cluster != nil && metav1.IsControlledBy(p.s.Cluster, p.s.Job)
+}

@@ -151,8 +151,6 @@ const (
 	ReasonRayClusterNotFound = "RayClusterNotFound"
 	// ReasonTakenDownSlowly means that what is left of an attempt does not go; the message names it.
 	ReasonTakenDownSlowly = "TakenDownSlowly"
-	// ReasonDeletionRulesIncomplete is a reason of ConditionValid: there are ends that no deletion rule covers.
-	ReasonDeletionRulesIncomplete = "DeletionRulesIncomplete"
 )
 
 // Types of conditions of a RayService.

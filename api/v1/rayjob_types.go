@@ -20,6 +20,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 47",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayJob must have at most 47 characters",messageExpression="'metadata.name %s has %d characters; a RayJob may have at most 47, because names of its Services and Pods are made from it'.format([self.metadata.name, size(self.metadata.name)])"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",optionalOldSelf=true,fieldPath=".metadata",message="metadata.name of a RayJob must consist of lower-case letters, digits and '-', start with a letter and not end with '-'",messageExpression="'metadata.name ' + self.metadata.name + ' must consist of lower-case letters, digits and -, start with a letter and not end with -, because it becomes the name of a Service'"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec)",optionalOldSelf=true,message="spec must be given"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.hasValue() || (self.?spec.?managedBy.orValue('none') == 'kueue.x-k8s.io/multikueue') == (oldSelf.?spec.?managedBy.orValue('none') == 'kueue.x-k8s.io/multikueue')",optionalOldSelf=true,fieldPath=".spec",message="spec.managedBy cannot hand an existing RayJob over to another controller: what was begun for it would be nobody's"
 type RayJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

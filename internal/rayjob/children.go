@@ -178,7 +178,11 @@ func (p *planner) submitter() bool {
 		p.collides("Job", p.job.Name)
 		return false
 	}
-	if p.held(roleSubmitter) {
+	waits := p.held(roleSubmitter)
+	if p.s.Holds[roleSubmitter].Collision {
+		p.collides("Job", p.job.Name)
+	}
+	if waits {
 		return false
 	}
 	job, err := submitterJob(p.job, p.s.Cluster, p.settings)

@@ -223,6 +223,8 @@ func TestPlanNoticesThatTheHeadIsGone(t *testing.T) {
 		"a store outlives the head": {given: given(running, ready, confirmed, answer(raySays(dashboard.JobRunning)), func(s *Snapshot) {
 			s.Head, s.Cluster.Spec.GcsFaultToleranceOptions = nil, &rayv1.GcsFaultToleranceOptions{}
 		}), wantState: running},
+		"a user has not submitted yet": {given: given(running, mode(rayv1.InteractiveMode), ready, answer(rayDoesNotKnow), func(s *Snapshot) { s.Head, s.Answer.SessionName = nil, "session_2" }),
+			wantState: running},
 		"the end was heard before": {given: given(running, overHTTP, knownAs(rayv1.JobStatusSucceeded)), wantState: rayv1.JobDeploymentStatusComplete},
 	})
 }

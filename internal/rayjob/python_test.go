@@ -61,22 +61,28 @@ func (d *fakeDashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pythonContainer returns a container with a real python and the stand-in for Ray's client; false where no python is.
-func pythonContainer(t *testing.T) (container, bool) {
+// realPython is the path of a python; false, with a line in the log, where there is none.
+func realPython(t *testing.T) (string, bool) {
 	t.Helper()
 	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Logf("there is no python3 here, so the programs are not run: %v", err)
-		return container{}, false
+		return "", false
 	}
+	return strings.TrimSpace(string(found)), true
+}
+
+// pythonContainer returns a container with a real python and the stand-in for Ray's client.
+func pythonContainer(t *testing.T, python string) container {
+	t.Helper()
 	c := newContainer(t)
-	c.install(t, "python", "exec "+strings.TrimSpace(string(found))+` "$@"`)
+	c.install(t, "python", "exec "+python+` "$@"`)
 	if err := os.MkdirAll(c.path("modules/ray"), 0o700); err != nil {
 		t.Fatalf("making a directory for the stand-in of Ray's client: %v", err)
 	}
 	c.put(t, filepath.Join("modules", "ray", "job_submission.py"), clientModule)
 	c.env["PYTHONPATH"] = c.path("modules")
-	return c, true
+	return c
 }
 
 // on makes the job run on the dashboard at the URL, as seen by the submitter and by the sidecar.
@@ -93,6 +99,10 @@ func on(url string) func(*rayv1.RayJob) {
 }
 
 func TestScriptsWithRealPython(t *testing.T) {
+	python, ok := realPython(t)
+	if !ok {
+		return
+	}
 	const odd = "echo 'a \"b\" $HOME `id` \\' && \n\tpython \"日本 😀\" --x=$(HOME)\n"
 	type outcome struct {
 		Submitted, Followed bool
@@ -136,10 +146,7 @@ func TestScriptsWithRealPython(t *testing.T) {
 			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://localhost:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, ok := pythonContainer(t)
-			if !ok {
-				return
-			}
+			c := pythonContainer(t, python)
 			dashboard := &fakeDashboard{session: "session_1", token: tc.token}
 			dashboard.unwell.Store(tc.unwell)
 			server := httptest.NewServer(dashboard)
@@ -190,24 +197,26 @@ func checkSubmitted(t *testing.T, c container, entrypoint string) {
 	}
 }
 
-// Real python is too slow for a property, so it reads a few of the texts that the property is made of.
+// Real python is too slow for a property, so it reads many of the texts that the property is made of at once.
 func TestPythonReadsWhatItIsGiven(t *testing.T) {
-	c, ok := pythonContainer(t)
+	python, ok := realPython(t)
 	if !ok {
 		return
 	}
+	c := pythonContainer(t, python)
 	server := httptest.NewServer(&fakeDashboard{session: "session_1"})
 	defer server.Close()
-	for seed := range 12 {
-		text := "; " + anyText().Example(seed)
-		job := example(on(server.URL), func(j *rayv1.RayJob) { j.Spec.Entrypoint = text })
-		result, err := c.run(submitters(t, job)["submitter"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if result.code != 0 {
-			t.Fatalf("given %q, the script ended with %d: %s", text, result.code, result.stderr)
-		}
-		checkSubmitted(t, c, text)
+	var text strings.Builder
+	for seed := range 200 {
+		text.WriteString(anyText().Example(seed))
 	}
+	job := example(on(server.URL), func(j *rayv1.RayJob) { j.Spec.Entrypoint = text.String() })
+	result, err := c.run(submitters(t, job)["submitter"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.code != 0 {
+		t.Fatalf("the script ended with %d: %s", result.code, result.stderr)
+	}
+	checkSubmitted(t, c, text.String())
 }

@@ -56,7 +56,7 @@ func (p *planner) running() {
 		p.unknownToRay(answer)
 	case answer.JobFound == poll.Found:
 		p.answers()
-		p.known(answer.Job)
+		p.known(answer)
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *planner) unknownToRay(answer *poll.Observation) {
 	case rayv1.HTTPMode:
 		p.submitOverHTTP(answer)
 	case rayv1.InteractiveMode:
-		// The user may submit later.
+		p.record(answer) // The user may submit later, to whatever head there is then.
 	case rayv1.SidecarMode:
 		p.judgeSubmitter(answer)
 	default:
@@ -187,13 +187,17 @@ func (p *planner) judgeSubmitter(answer *poll.Observation) {
 }
 
 // known takes over what Ray says about the job, and ends the attempt when Ray says that the job has ended.
-func (p *planner) known(job *dashboard.JobDetails) {
+func (p *planner) known(answer *poll.Observation) {
+	job := answer.Job
 	if !p.ours(job) {
 		p.fail(rayv1.SubmissionFailed, fmt.Sprintf(
 			"RayCluster %s has a job %q already that is not this RayJob's; choose another spec.jobId", p.st.RayClusterName, p.st.JobId))
 		return
 	}
 	if p.st.Submission.ConfirmedTime == nil {
+		if p.job.Spec.SubmissionMode == rayv1.InteractiveMode {
+			p.record(answer)
+		}
 		p.st.Submission.ConfirmedTime = &metav1.Time{Time: p.now.Truncate(time.Second)}
 	}
 	p.st.JobStatusCheckFailureStartTime = nil

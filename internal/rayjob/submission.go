@@ -39,8 +39,8 @@ func restarts(head *corev1.Pod) int32 {
 func (p *planner) headLost() string {
 	submission := p.st.Submission
 	switch {
-	case submission == nil:
-		return ""
+	case submission == nil, p.job.Spec.SubmissionMode == rayv1.InteractiveMode && submission.ConfirmedTime == nil:
+		return "" // nothing was sent
 	case p.s.Cluster == nil:
 		return fmt.Sprintf("RayCluster %s is gone", p.st.RayClusterName)
 	case faultTolerant(p.s.Cluster):

@@ -1,6 +1,7 @@
 package rayjob
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -55,14 +56,14 @@ func violations(t *testing.T, err error) []*field.Error {
 	if err == nil {
 		return nil
 	}
-	aggregate, ok := err.(utilerrors.Aggregate)
-	if !ok {
+	var aggregate utilerrors.Aggregate
+	if !errors.As(err, &aggregate) {
 		t.Fatalf("not a list of errors: %T", err)
 	}
 	var all []*field.Error
 	for _, single := range aggregate.Errors() {
-		found, ok := single.(*field.Error)
-		if !ok {
+		var found *field.Error
+		if !errors.As(single, &found) {
 			t.Fatalf("an error that names no field: %v", single)
 		}
 		all = append(all, found)

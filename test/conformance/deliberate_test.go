@@ -55,6 +55,14 @@ func additions() []deliberateDifference {
 	for _, path := range []string{"attempt", "submission", "stopping", "postMortem", "conditions"} {
 		ours = append(ours, deliberateDifference{version: "v1", path: "=RayJob.status." + path + "...", attribute: "path", ours: "present", reason: job})
 	}
+	const cron = "our addition: what CronJob of Kubernetes has (api/v1/additions.md)"
+	for _, field := range []string{
+		"spec.concurrencyPolicy", "spec.startingDeadlineSeconds", "spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit", "spec.jobTemplateMetadata",
+		"status.lastHandledTime", "status.lastSkipped", "status.lastSuccessfulTime", "status.nextScheduleTime", "status.active", "status.schedule",
+		"status.timeZone", "status.observedGeneration", "status.conditions",
+	} {
+		ours = append(ours, deliberateDifference{version: "v1", path: "=RayCronJob." + field + "...", attribute: "path", ours: "present", reason: cron})
+	}
 	return ours
 }
 
@@ -73,7 +81,7 @@ func nameRules() []deliberateDifference {
 	}
 	return []deliberateDifference{
 		{version: "v1", path: "=RayCluster", attribute: "xValidations", ours: rules(53) + "\n" + handOver, reason: reason},
-		{version: "v1", path: "=RayJob", attribute: "xValidations", ours: rules(47), reason: reason},
+		{version: "v1", path: "=RayJob", attribute: "xValidations", ours: rules(47) + "\n" + handOver, reason: reason},
 		{version: "v1", path: "=RayService", attribute: "xValidations", ours: rules(47), reason: reason},
 		{version: "v1", path: "=RayCronJob", attribute: "xValidations", ours: rules(36), reason: reason},
 	}

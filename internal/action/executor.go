@@ -32,6 +32,8 @@ type Executor struct {
 	Fenced func()
 	// Events receives what users must notice.
 	Events events.EventRecorder
+	// Told is called for each event that was handed to Events. It may be nil.
+	Told func(kind, reason, eventType string)
 	// Ray carries out what is sent to Ray. It may be nil where no plan sends anything.
 	Ray *Ray
 	// Made remembers what was written until the caches show it; see NewMade and NewDoubtful. It may be nil where no lost
@@ -64,9 +66,16 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 		}
 	}
 	for _, event := range append(told.all(), plan.Events...) {
-		e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", truncate(event.Note, maxNote))
+		e.tell(owner, event)
 	}
 	return result, nil
+}
+
+func (e *Executor) tell(owner client.Object, event Event) {
+	e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", truncate(event.Note, maxNote))
+	if e.Told != nil {
+		e.Told(gvkOf(e.Client.Scheme(), owner), event.Reason, event.Type)
+	}
 }
 
 func (e *Executor) do(ctx context.Context, a Action) error {

@@ -243,3 +243,34 @@ func TestNothingIsWrittenWithoutATerm(t *testing.T) {
 		t.Errorf("events: %v", told)
 	}
 }
+
+func TestToldEventsAreReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		faults interceptor.Funcs
+		want   []string
+	}{
+		"the write is done": {want: []string{"Pod Made Normal", "Pod Noticed Warning"}},
+		"the write fails": {faults: interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("exceeded quota"))
+		}}, want: []string{"Pod NotMade Warning", "Pod Noticed Warning"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, recorder := executor(nil, tc.faults)
+			var got []string
+			e.Told = func(kind, reason, eventType string) { got = append(got, kind+" "+reason+" "+eventType) }
+			plan := Plan{
+				Actions: []Action{Create{Object: owned("u1", "1"), Done: Normal("Made", "Create", "made"), Failed: Warning("NotMade", "Create", "not made")}},
+				Events:  []Event{*Warning("Noticed", "Validate", "noticed")},
+			}
+			if _, err := e.Run(context.Background(), owned("owner", ""), plan); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("reported (-want +got):\n%s", diff)
+			}
+			if sent := drain(recorder); len(sent) != len(got) {
+				t.Errorf("%d events were sent, %d reported", len(sent), len(got))
+			}
+		})
+	}
+}

@@ -154,7 +154,7 @@ func (r *Ray) client(job client.Object, baseURL, secret string) *dashboard.Clien
 func (r *Ray) enqueue(call rayCall) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending[call.job.GetUID()] {
+	if r.pending[call.job.GetUID()] || r.taken(call) {
 		return nil
 	}
 	select {
@@ -164,6 +164,13 @@ func (r *Ray) enqueue(call rayCall) error {
 	default:
 		return errBusy
 	}
+}
+
+// taken tells whether Ray has taken this very submission. A plan may have been made before that was known; if it were sent
+// again, a head that was replaced meanwhile would take it a second time.
+func (r *Ray) taken(call rayCall) bool {
+	last, ok := r.outcomes[call.job.GetUID()][kindSubmit]
+	return call.what == kindSubmit && ok && last.SubmissionID == call.id && last.Err == nil
 }
 
 func (r *Ray) carryOut(ctx context.Context, call rayCall) {

@@ -1,7 +1,8 @@
 package action
 
 // The rights that the operator needs are those of the actions, and the reads that plans are made from. hack/generate.sh
-// writes them into the chart (charts/heliostat/files/rules.yaml).
+// writes them into the chart (charts/heliostat/files/rules.yaml). What only useKubernetesProxy needs stands in the chart,
+// because it is granted with that option only.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=create;delete;get;list;patch;watch

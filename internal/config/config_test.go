@@ -101,10 +101,7 @@ func TestParse(t *testing.T) {
 				c.QPS, c.Burst = 2.5, 3
 				c.Kubeconfig = "/k"
 				c.FeatureGates = MakeFeatureGates(map[Gate]bool{RayCronJob: true})
-				c.Warnings = []string{
-					"batch scheduler yunikorn" + notYet, "the use of the Kubernetes proxy" + notYet,
-					"feature gate RayCronJob" + notYet,
-				}
+				c.Warnings = []string{"batch scheduler yunikorn" + notYet}
 			},
 		},
 		"given flags with one dash and an empty argument between them, all are read": {
@@ -184,9 +181,7 @@ burst: 2
 				c.UseKubernetesProxy, c.EnableMetrics = true, true
 				c.Environment.DeleteRayJobAfterFinish = true
 				c.QPS, c.Burst = 1.5, 2
-				c.Warnings = []string{
-					"batch scheduler volcano" + notYet, "the use of the Kubernetes proxy" + notYet,
-				}
+				c.Warnings = []string{"batch scheduler volcano" + notYet}
 			},
 		},
 		"given a file that spells out empty values, they mean the defaults": {

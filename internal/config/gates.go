@@ -76,10 +76,13 @@ func betaGates() []Gate {
 	return []Gate{RayClusterStatusConditions, RayJobDeletionPolicy, RayMultiHostIndexing, RayServiceIncrementalUpgrade}
 }
 
-func alphaGates() []Gate {
+func alphaGates() []Gate { return append(unservedGates(), RayCronJob) }
+
+// unservedGates are the gates that can be switched on without any effect.
+func unservedGates() []Gate {
 	return []Gate{
-		RayCronJob, SidecarSubmitterRestart, RayClusterNetworkPolicy, GCSFaultToleranceEmbeddedStorage, RayClusterMTLS,
-		RayClusterHistoryServer, KubernetesWAS,
+		SidecarSubmitterRestart, RayClusterNetworkPolicy, GCSFaultToleranceEmbeddedStorage, RayClusterMTLS, RayClusterHistoryServer,
+		KubernetesWAS,
 	}
 }
 

@@ -109,10 +109,7 @@ func (c Config) notYet() []string {
 	if c.BatchScheduler != "" {
 		warnings = append(warnings, "batch scheduler "+c.BatchScheduler+tail)
 	}
-	if c.UseKubernetesProxy {
-		warnings = append(warnings, "the use of the Kubernetes proxy"+tail)
-	}
-	for _, gate := range alphaGates() {
+	for _, gate := range unservedGates() {
 		if c.FeatureGates.Enabled(gate) {
 			warnings = append(warnings, "feature gate "+string(gate)+tail)
 		}

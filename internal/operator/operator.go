@@ -43,7 +43,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/leadership"
 	ownmetrics "github.com/heliostat-io/heliostat/internal/metrics"
-	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/raycronjob"
@@ -75,7 +74,7 @@ type Options struct {
 	// Registerer takes the operator's own metrics; by default the registry that the metrics endpoint serves.
 	Registerer prometheus.Registerer
 	// Clock is what controllers tell the time by; by default the machine's.
-	Clock clock.Clock
+	Clock clock.WithTicker
 	// Log receives all log lines.
 	Log logr.Logger
 }
@@ -191,7 +190,7 @@ type wiring struct {
 	cfg      config.Config
 	options  Options
 	mgr      manager.Manager
-	clock    clock.Clock
+	clock    clock.WithTicker
 	clusters *wake.Bell
 	jobs     *wake.Bell
 	// crons is nil while the feature gate is off.
@@ -212,13 +211,13 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	web := w.options.HTTP
-	if web == nil {
-		web = dashboard.NewHTTPClient()
+	web, patience, err := dashboards(w.cfg, w.options)
+	if err != nil {
+		return err
 	}
 	tokens := newTokens(w.mgr.GetAPIReader(), w.clock)
 	poller := poll.New(poll.Options{
-		HTTPClient: web, Registerer: registerer, Tokens: tokens.of,
+		HTTPClient: web, Timeout: patience, Registerer: registerer, Tokens: tokens.of, Clock: w.clock,
 		Notify: func(key poll.Key) { w.jobs.Ring(key.NamespacedName) },
 	})
 	sender := action.NewRay(action.RayOptions{
@@ -228,7 +227,8 @@ func (w *wiring) connect(ctx context.Context) error {
 			w.jobs.Ring(job)
 		},
 	})
-	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), w.series(ctx, registerer, gate)); err != nil {
+	told := ownmetrics.NewEvents()
+	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), registerer.Register(told), w.series(ctx, registerer, gate)); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
 	executor := func(controller string) *action.Executor {
@@ -238,7 +238,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		}
 		return &action.Executor{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced,
-			Events: w.mgr.GetEventRecorder(controller), Ray: sender, Made: made, Parallel: parallelWrites,
+			Events: w.mgr.GetEventRecorder(controller), Told: told.Count, Ray: sender, Made: made, Parallel: parallelWrites,
 		}
 	}
 	clusters := &raycluster.Reconciler{
@@ -265,7 +265,7 @@ func (w *wiring) cronJobs(executor func(controller string) *action.Executor, gat
 	return w.crons.SetupWithManager(w.mgr)
 }
 
-// series adds what the metrics endpoint tells of single RayClusters, if that is asked for.
+// series adds what the metrics endpoint tells of single RayClusters and RayJobs, if that is asked for.
 func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, gate leadership.Gate) error {
 	if !w.cfg.EnableMetrics {
 		return nil
@@ -274,12 +274,17 @@ func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, g
 		_, ok := gate.Current()
 		return ok
 	}
-	clusters := ownmetrics.NewClusters(w.mgr.GetClient(), leading, w.options.Log.WithName("metrics"))
-	informer, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayCluster{}, cache.BlockUntilSynced(false))
+	log := w.options.Log.WithName("metrics")
+	clusters, jobs := ownmetrics.NewClusters(w.mgr.GetClient(), leading, log), ownmetrics.NewJobs(w.mgr.GetClient(), leading, log)
+	ofClusters, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayCluster{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch RayClusters for their metrics: %w", err)
 	}
-	return errors.Join(registerer.Register(clusters), clusters.Watch(informer))
+	ofJobs, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayJob{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch RayJobs for their metrics: %w", err)
+	}
+	return errors.Join(registerer.Register(clusters), clusters.Watch(ofClusters), registerer.Register(jobs), jobs.Watch(ofJobs))
 }
 
 // wakeAll has everything planned once, because a standby planned nothing.

@@ -53,10 +53,8 @@ func (p *planner) cleanUp() {
 			Failed: action.Warning("FailedToDeleteRayJob", "Delete", "cannot delete the RayJob"),
 		})
 	case rayv1.DeleteCluster:
-		if p.madeCluster() {
-			p.deleteCluster(why)
-			p.deleteUnfinishedSubmitter(why)
-		}
+		p.deleteCluster(why)
+		p.deleteUnfinishedSubmitter(why)
 	case rayv1.DeleteWorkers:
 		p.suspendWorkers(why)
 	}
@@ -189,8 +187,7 @@ func (p *planner) warnOfUncoveredEnd() {
 		p.st.JobStatus, p.st.JobDeploymentStatus, p.st.RayClusterName)))
 }
 
-// deleteUnfinishedSubmitter removes a submitter that would wait for a cluster that is not there any more. One that has
-// ended stays, for its log.
+// deleteUnfinishedSubmitter removes a submitter that would go on for nothing. One that has ended stays, for its log.
 func (p *planner) deleteUnfinishedSubmitter(why string) {
 	if p.submitterUnfinished() && p.job.Spec.SubmissionMode == rayv1.K8sJobMode {
 		p.deleteSubmitter(why)

@@ -150,10 +150,6 @@ func knownAs(status rayv1.JobStatus) func(*Snapshot) {
 	return func(s *Snapshot) { s.Job.Status.JobStatus = status }
 }
 
-func spec(edit func(*rayv1.RayJobSpec)) func(*Snapshot) {
-	return func(s *Snapshot) { edit(&s.Job.Spec) }
-}
-
 // verbs names the actions of a plan in the form "create RayCluster".
 func verbs(actions []action.Action) []string {
 	var names []string

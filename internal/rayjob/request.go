@@ -3,7 +3,6 @@ package rayjob
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -78,5 +77,3 @@ func exact(f float32) float64 {
 	}
 	return d
 }
-
-func refused(err error) bool { return errors.Is(err, dashboard.ErrRefused) }

@@ -28,15 +28,21 @@ func operatorRights() []string {
 		"ray.io/rayclusters/finalizers: update",
 		"ray.io/rayclusters/status: patch",
 		"ray.io/rayclusters: create delete get list patch watch",
+		"ray.io/raycronjobs/finalizers: update",
+		"ray.io/raycronjobs/status: patch",
+		"ray.io/raycronjobs: get list watch",
 		"ray.io/rayjobs/finalizers: update",
 		"ray.io/rayjobs/status: patch",
-		"ray.io/rayjobs: delete get list patch watch",
+		"ray.io/rayjobs: create delete get list patch watch",
 		"apps/controllerrevisions: create delete get list watch",
 		"rbac.authorization.k8s.io/rolebindings: create delete get list patch watch",
 		"rbac.authorization.k8s.io/roles: create delete get list patch watch",
 		"route.openshift.io/routes: create delete get list patch watch",
 	}
 }
+
+// proxyRights are added when dashboards are reached through the API server.
+func proxyRights() []string { return []string{"/services/proxy: create get"} }
 
 // leaseRights hold in the namespace of the release only.
 func leaseRights() []string {
@@ -72,6 +78,13 @@ func TestRightsAreExactlyThese(t *testing.T) {
 		"given a single namespace, in the release": {values: "singleNamespaceInstall: true", role: "Role/ray-system/kuberay-operator", want: sorted(operatorRights())},
 		"given watched namespaces, in each": {
 			values: "{singleNamespaceInstall: true, watchNamespace: [a, b]}", role: "Role/b/kuberay-operator", want: sorted(operatorRights()),
+		},
+		"given the API server as a proxy, in the cluster": {
+			values: "useKubernetesProxy: true", role: "ClusterRole/kuberay-operator", want: sorted(operatorRights(), proxyRights()),
+		},
+		"given the API server as a proxy, in a namespace": {
+			values: "{useKubernetesProxy: true, singleNamespaceInstall: true}", role: "Role/ray-system/kuberay-operator",
+			want: sorted(operatorRights(), proxyRights()),
 		},
 		"given nothing, for leader election": {
 			role: "Role/ray-system/kuberay-operator-leader-election", want: sorted(leaseRights()),
@@ -149,7 +162,7 @@ func TestReadmeExplainsEveryRight(t *testing.T) {
 			t.Errorf("%s %s has no reason", m[1], m[2])
 		}
 	}
-	if d := cmp.Diff(slices.Compact(sorted(operatorRights(), leaseRights(), fenceRights())), sorted(documented)); d != "" {
+	if d := cmp.Diff(slices.Compact(sorted(operatorRights(), proxyRights(), leaseRights(), fenceRights())), sorted(documented)); d != "" {
 		t.Errorf("table of rights in the README (-granted +documented):\n%s", d)
 	}
 }

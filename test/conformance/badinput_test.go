@@ -107,6 +107,9 @@ func badOthers() map[string]badInput {
 		"a template without a cluster":  {cron, "spec.jobTemplate", "{entrypoint: a}", []string{"spec.jobTemplate", "give rayClusterSpec"}},
 		"a template's mode is unknown":  {cron, "spec.jobTemplate.submissionMode", "Foo", []string{"spec.jobTemplate.submissionMode", `"Foo"`}},
 		"a template's unknown manager":  {cron, "spec.jobTemplate.managedBy", "me", []string{"spec.jobTemplate.managedBy", "managedBy is me"}},
+		"an unknown policy":             {cron, "spec.concurrencyPolicy", "Never", []string{"spec.concurrencyPolicy", `"Never"`, `"Replace"`}},
+		"a deadline in the past":        {cron, "spec.startingDeadlineSeconds", "0", []string{"spec.startingDeadlineSeconds", "greater than or equal to 1"}},
+		"a negative history":            {cron, "spec.failedJobsHistoryLimit", "-1", []string{"spec.failedJobsHistoryLimit", "-1"}},
 		"a template with a wrong field": {cron, "spec.jobTemplate.spec", "{}", []string{`unknown field "spec.jobTemplate.spec"`}},
 	}
 }

@@ -42,6 +42,7 @@ type cluster struct {
 func TestAPIServerWithOurCRDs(t *testing.T) {
 	c := startCluster(t)
 	t.Run("sample manifests are taken", c.takesSampleManifests)
+	t.Run("the manifests of our guide are taken", c.takesOurExamples)
 	t.Run("bad input is refused when it is applied", c.refusesBadInput)
 	t.Run("unusual input that works is taken", c.takesUnusualInput)
 	t.Run("fields that cannot be changed are kept", c.refusesChangesOfFixedFields)

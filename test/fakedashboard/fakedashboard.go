@@ -45,9 +45,12 @@ type Job struct {
 	Entrypoint   string
 	Metadata     map[string]string
 	RuntimeEnv   map[string]any
-	Step         Step
-	StartTime    time.Time
-	EndTime      time.Time
+	// NumCPUs, NumGPUs and Resources are reserved for the entrypoint; nil if the submission did not say.
+	NumCPUs, NumGPUs *float64
+	Resources        map[string]float64
+	Step             Step
+	StartTime        time.Time
+	EndTime          time.Time
 
 	script []Step
 	reads  int
@@ -63,6 +66,7 @@ type Dashboard struct {
 	jobs          map[string]*Job
 	scripts       map[string][]Step
 	defaultScript []Step
+	stopScript    []Step
 	faults        []*Fault
 	attempts      map[string]int
 	submissions   map[string]int
@@ -93,6 +97,7 @@ func NewInProcess() *Dashboard {
 		jobs:          map[string]*Job{},
 		scripts:       map[string][]Step{},
 		defaultScript: Steps("PENDING", "RUNNING", "SUCCEEDED"),
+		stopScript:    Steps("STOPPED"),
 		attempts:      map[string]int{},
 		submissions:   map[string]int{},
 		requests:      map[Endpoint]int{},
@@ -118,6 +123,14 @@ func (d *Dashboard) SetDefaultScript(steps ...Step) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.defaultScript = slices.Clone(steps)
+}
+
+// SetStopScript sets what becomes of jobs that are stopped from now on. They are STOPPED at once otherwise; real ones take
+// some seconds, or end in another way before the signal reaches them.
+func (d *Dashboard) SetStopScript(steps ...Step) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopScript = slices.Clone(steps)
 }
 
 // SetStep moves an existing job to a step, where it stays. It panics if there is no such job.

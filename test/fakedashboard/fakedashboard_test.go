@@ -133,6 +133,21 @@ func TestJobsFollowTheirScripts(t *testing.T) {
 	}
 }
 
+func TestAJobMayTakeItsTimeToStop(t *testing.T) {
+	network, d := fakedashboard.NewNetwork(), fakedashboard.NewInProcess()
+	network.Add("c:8265", d)
+	d.PutJob(fakedashboard.Job{SubmissionID: "j", Step: fakedashboard.Step{Status: "RUNNING"}})
+	d.SetStopScript(fakedashboard.Step{Status: "RUNNING", Reads: 2}, fakedashboard.Step{Status: "SUCCEEDED"})
+	if code, _ := send(t, network, http.MethodPost, "http://c:8265/api/jobs/j/stop", ""); code != http.StatusOK {
+		t.Errorf("stop = %d", code)
+	}
+	for _, want := range []string{"RUNNING", "RUNNING", "SUCCEEDED", "SUCCEEDED"} {
+		if got := status(t, network, "http://c:8265/api/jobs/j"); got != want {
+			t.Errorf("status = %s, want %s", got, want)
+		}
+	}
+}
+
 func TestFaultsHitWhatTheyName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, d := fakedashboard.NewNetwork(), fakedashboard.NewInProcess()

@@ -187,7 +187,8 @@ func (d *Dashboard) submit(w http.ResponseWriter, body []byte) {
 			"ValueError: Job with submission_id %s already exists. Please use a different submission_id.\n.", id)))
 		return
 	}
-	job := &Job{SubmissionID: id, Entrypoint: *request.Entrypoint, Metadata: request.Metadata, RuntimeEnv: request.RuntimeEnv, StartTime: time.Now()}
+	job := &Job{SubmissionID: id, Entrypoint: *request.Entrypoint, Metadata: request.Metadata, RuntimeEnv: request.RuntimeEnv,
+		NumCPUs: request.EntrypointNumCPUs, NumGPUs: request.EntrypointNumGPUs, Resources: request.EntrypointResources, StartTime: time.Now()}
 	script, ok := d.scripts[id]
 	if !ok {
 		script = d.defaultScript
@@ -207,7 +208,7 @@ func (d *Dashboard) answerJob(w http.ResponseWriter, endpoint Endpoint, job *Job
 		job.advance()
 	case EndpointStop:
 		if !ended {
-			job.follow(Steps("STOPPED"))
+			job.follow(d.stopScript)
 		}
 		sendJSON(w, map[string]any{"stopped": !ended})
 	case EndpointDelete:

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/heliostat-io/heliostat/internal/config"
 	"github.com/heliostat-io/heliostat/internal/operator"
@@ -35,6 +36,8 @@ type start struct {
 	args       []string
 	env        map[string]string
 	transports []func(http.RoundTripper) http.RoundTripper
+	clock      clock.WithTicker
+	http       *http.Client
 }
 
 // As names the replica in the Lease.
@@ -54,10 +57,21 @@ func Transport(wrap func(http.RoundTripper) http.RoundTripper) Option {
 	return func(s *start) { s.transports = append(s.transports, wrap) }
 }
 
+// Clock is what the controllers of the operator tell the time by.
+func Clock(clock clock.WithTicker) Option { return func(s *start) { s.clock = clock } }
+
+// ThroughAPIServer has Ray asked by way of the API server instead of the scripted dashboards.
+func ThroughAPIServer() Option {
+	return func(s *start) {
+		s.http = nil
+		Args("--use-kubernetes-proxy")(s)
+	}
+}
+
 // Run starts an operator that watches one namespace and has its Lease there. It ends with the test at the latest.
 func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operator {
 	t.Helper()
-	s := &start{identity: "only", env: map[string]string{}, args: []string{
+	s := &start{identity: "only", env: map[string]string{}, http: c.Rays.Client(), args: []string{
 		"--metrics-addr=0", "--health-probe-bind-address=0", "--watch-namespace=" + namespace,
 		"--leader-election-namespace=" + namespace,
 	}}
@@ -80,7 +94,7 @@ func (c Cluster) Run(t testing.TB, namespace string, options ...Option) *Operato
 		defer close(o.ended)
 		err := operator.Run(ctx, cfg, operator.Options{
 			REST: connection, Identity: s.identity, Namespace: namespace, Version: "test",
-			HTTP: c.Rays.Client(), Registerer: o.Metrics, Log: testr.NewWithInterface(o.log, testr.Options{Verbosity: 1}),
+			HTTP: s.http, Registerer: o.Metrics, Clock: s.clock, Log: testr.NewWithInterface(o.log, testr.Options{Verbosity: 1}),
 		})
 		if err != nil {
 			t.Errorf("operator %s: %v", s.identity, err)

@@ -36,18 +36,7 @@ func (a as) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestRightsOfTheChartSuffice(t *testing.T) {
 	g := NewWithT(t)
 	c, ns := harness.Connect(t)
-	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "heliostat", "files", "rules.yaml"))
-	g.Expect(err).ToNot(HaveOccurred())
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "operator"}}
-	g.Expect(yaml.Unmarshal(text, &role.Rules)).To(Succeed())
-	g.Expect(c.Create(t.Context(), role)).To(Succeed())
-	g.Expect(c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator-in-" + ns}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-	})).To(Succeed())
-	c.Run(t, ns, harness.Alone(), harness.Transport(func(next http.RoundTripper) http.RoundTripper {
-		return as{user: "operator-in-" + ns, next: next}
-	}))
+	c.Run(t, ns, harness.Alone(), chartRights(t, c, ns))
 
 	cluster := harness.NewCluster(ns, "demo", everything)
 	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
@@ -71,4 +60,22 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 		_ = c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "demo"}, binding)
 		return binding.Subjects
 	}).Should(HaveLen(2))
+}
+
+// chartRights lets an operator do what the chart allows it in a namespace, and nothing else.
+func chartRights(t *testing.T, c harness.Cluster, ns string) harness.Option {
+	t.Helper()
+	g := NewWithT(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "heliostat", "files", "rules.yaml"))
+	g.Expect(err).ToNot(HaveOccurred())
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "operator"}}
+	g.Expect(yaml.Unmarshal(text, &role.Rules)).To(Succeed())
+	g.Expect(c.Create(t.Context(), role)).To(Succeed())
+	g.Expect(c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator-in-" + ns}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+	})).To(Succeed())
+	return harness.Transport(func(next http.RoundTripper) http.RoundTripper {
+		return as{user: "operator-in-" + ns, next: next}
+	})
 }

@@ -4,6 +4,15 @@ internal/action/rights.go; the table in the chart's README says what each right 
 */}}
 {{- define "heliostat.rules" -}}
 {{ .Files.Get "files/rules.yaml" }}
+{{- if .Values.useKubernetesProxy }}
+- apiGroups:
+  - ""
+  resources:
+  - services/proxy
+  verbs:
+  - create
+  - get
+{{- end }}
 {{- end -}}
 
 {{/* What a replica may do to win, to keep and to give back the Lease, in the namespace of the release. */}}

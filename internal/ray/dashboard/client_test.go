@@ -63,7 +63,11 @@ func TestGetJobBelievesOnlyWhatRaySays(t *testing.T) {
 		want error
 	}{
 		"given Ray does not know the job, then it is not found":                  {404, "Job j1 does not exist", dashboard.ErrNotFound},
-		"given a proxy answers 404, then the job is not called unknown":          {404, `{"kind":"Status","status":"Failure","code":404}`, nil},
+		"given the API server answers 404, then the job is not called unknown":   {404, `{"kind":"Status","status":"Failure","code":404}`, dashboard.ErrNotRay},
+		"given it does so in words like Ray's, then neither":                     {404, `{"kind":"Status","message":"Job j1 does not exist"}`, dashboard.ErrNotRay},
+		"given it answers 403, then the token is not called wrong":               {403, `{"kind":"Status","message":"services is forbidden"}`, dashboard.ErrNotRay},
+		"given it answers with success, then that is not taken for a job":        {200, `{"kind":"Status","status":"Success"}`, dashboard.ErrUnexpectedAnswer},
+		"given a page that does not exist, then the job is not called unknown":   {404, "The page does not exist", nil},
 		"given a web server answers 404, then the job is not called unknown":     {404, "404: Not Found", nil},
 		"given an error with a JSON body, then it is not taken for a job":        {503, `{"submission_id":"j1","status":"Failure"}`, nil},
 		"given the token is missing, then that is said":                          {401, "Unauthorized: Missing authentication token", dashboard.ErrUnauthorized},
@@ -71,6 +75,7 @@ func TestGetJobBelievesOnlyWhatRaySays(t *testing.T) {
 		"given a success that is no JSON, then the answer is unexpected":         {200, "<html>welcome</html>", dashboard.ErrUnexpectedAnswer},
 		"given a success about another job, then the answer is unexpected":       {200, `{"submission_id":"j2","status":"RUNNING"}`, dashboard.ErrUnexpectedAnswer},
 		"given a success without a status, then the answer is unexpected":        {200, `{"submission_id":"j1"}`, dashboard.ErrUnexpectedAnswer},
+		"given a success with a status that Ray has not, then it is unexpected":  {200, `{"submission_id":"j1","status":"Failure"}`, dashboard.ErrUnexpectedAnswer},
 		"given a success with a status of a wrong type, then it is unexpected":   {200, `{"submission_id":"j1","status":{}}`, dashboard.ErrUnexpectedAnswer},
 		"given an answer without end, then only a bounded part of it is read":    {200, strings.Repeat(" ", 2<<20), dashboard.ErrUnexpectedAnswer},
 		"given a redirect, then it is an error and not followed":                 {302, "", nil},
@@ -82,7 +87,7 @@ func TestGetJobBelievesOnlyWhatRaySays(t *testing.T) {
 			if err == nil {
 				t.Fatalf("GetJob returned %+v, want an error", job)
 			}
-			for _, known := range []error{dashboard.ErrNotFound, dashboard.ErrUnauthorized, dashboard.ErrUnexpectedAnswer} {
+			for _, known := range []error{dashboard.ErrNotFound, dashboard.ErrUnauthorized, dashboard.ErrUnexpectedAnswer, dashboard.ErrNotRay} {
 				if got, want := errors.Is(err, known), tc.want == known; got != want {
 					t.Errorf("errors.Is(%q, %q) = %v, want %v", err, known, got, want)
 				}
@@ -113,8 +118,8 @@ func TestGetJobReadsWhatRayTells(t *testing.T) {
 				Metadata: map[string]string{"k": "v"}, DriverExitCode: ptr(int32(3)), DriverNodeID: "c9aa", DriverNodeIP: "10.0.0.1", DriverPID: "77"},
 		},
 		"words and fields of a later Ray are kept as text or left out": {
-			body: `{"type":"BATCH","submission_id":"j1","status":"PAUSED","error_type":"NEW","attempt":{"n":1},"metadata":{"n":5}}`,
-			want: &dashboard.JobDetails{Type: "BATCH", SubmissionID: "j1", Status: "PAUSED", ErrorType: "NEW", Metadata: map[string]string{"n": "5"}},
+			body: `{"type":"BATCH","submission_id":"j1","status":"RUNNING","error_type":"NEW","attempt":{"n":1},"metadata":{"n":5}}`,
+			want: &dashboard.JobDetails{Type: "BATCH", SubmissionID: "j1", Status: "RUNNING", ErrorType: "NEW", Metadata: map[string]string{"n": "5"}},
 		},
 		"a job is recognised by its inner id as well": {
 			body: `{"type":"DRIVER","job_id":"j1","submission_id":null,"status":"RUNNING"}`,

@@ -25,11 +25,16 @@ var (
 	ErrUnauthorized = errors.New("Ray refused the authentication token")
 	// ErrUnexpectedAnswer says that something answered with success, but not in the way Ray does.
 	ErrUnexpectedAnswer = errors.New("the answer is not one that Ray gives")
+	// ErrNotRay says that the API server of Kubernetes, through which the call went, did not get it to Ray: the Service is
+	// missing or has no endpoints, or the operator may not use the proxy. Nothing is known about the job.
+	ErrNotRay = errors.New("the API server answered in Ray's stead")
 )
 
 // Fragments of Ray's error texts. Ray reports most failures as status 500, so the text is the only thing that tells
 // what is permanent from what is not.
 const (
+	// Before it stands "Job" and the id, which no other part of a cluster says.
+	textJob           = "Job "
 	textNoSuchJob     = "does not exist"
 	textDuplicate     = "Please use a different submission_id"
 	textNoAgent       = "No available agent to submit job"
@@ -91,13 +96,16 @@ func (e *StatusError) Unwrap() error { return e.kind }
 // answered returns the error for an answer with a code other than 2xx. The meaning is looked for in the whole body,
 // because Ray puts the decisive sentence at the end of a traceback.
 func answered(call string, code int, body []byte, meanings ...meaning) error {
+	if message, ok := kubernetesSays(body); ok {
+		return &StatusError{Call: call, Code: code, Text: shorten(message), kind: ErrNotRay}
+	}
 	e := &StatusError{Call: call, Code: code, Text: shorten(string(body))}
 	if code == http.StatusUnauthorized || code == http.StatusForbidden {
 		e.kind = ErrUnauthorized
 		return e
 	}
 	for _, m := range meanings {
-		if m.code == code && strings.Contains(string(body), m.text) {
+		if m.code == code && strings.HasPrefix(string(body), m.begins) && strings.Contains(string(body), m.text) {
 			e.kind = m.kind
 			return e
 		}
@@ -105,11 +113,17 @@ func answered(call string, code int, body []byte, meanings ...meaning) error {
 	return e
 }
 
-// meaning says what an answer of this code that contains this text stands for.
+// meaning says what an answer of this code that contains this text, and begins in this way, stands for.
 type meaning struct {
-	code int
-	text string
-	kind error
+	code   int
+	begins string
+	text   string
+	kind   error
+}
+
+// noSuchJob is what Ray says about a job that it does not know.
+func noSuchJob() meaning {
+	return meaning{code: http.StatusNotFound, begins: textJob, text: textNoSuchJob, kind: ErrNotFound}
 }
 
 // traceback is how Python begins to tell of an exception.

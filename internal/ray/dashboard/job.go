@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// JobStatus is where a job stands, in Ray's words. A word that this package does not know is kept as it came.
+// JobStatus is where a job stands, in Ray's words.
 type JobStatus string
 
 // The states that Ray reports. The last three are final.
@@ -19,7 +19,7 @@ const (
 	JobFailed    JobStatus = "FAILED"
 )
 
-// Known reports whether the status is one that this package knows. No decision should rest on one that it does not.
+// Known reports whether the status is one that Ray has. An answer with another one is not believed.
 func (s JobStatus) Known() bool {
 	switch s {
 	case JobPending, JobRunning, JobStopped, JobSucceeded, JobFailed:
@@ -125,8 +125,8 @@ func (a jobAnswer) details(id string) (*JobDetails, error) {
 	if a.SubmissionID != id && a.JobID != id {
 		return nil, fmt.Errorf("%w: it is about job %q", ErrUnexpectedAnswer, a.SubmissionID)
 	}
-	if a.Status == "" {
-		return nil, fmt.Errorf("%w: it has no status", ErrUnexpectedAnswer)
+	if !JobStatus(a.Status).Known() {
+		return nil, fmt.Errorf("%w: it says that the job is %q", ErrUnexpectedAnswer, a.Status)
 	}
 	details := &JobDetails{
 		Type:         JobType(a.Type),

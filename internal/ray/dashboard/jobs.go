@@ -37,7 +37,7 @@ type SubmitRequest struct {
 // cluster does not know it. That can mean "not submitted yet" as well as "lost with the head": only the caller knows
 // whether the submission had been accepted.
 func (c *Client) GetJob(ctx context.Context, id string) (*JobDetails, error) {
-	ask, err := jobCall(http.MethodGet, id, "", meaning{http.StatusNotFound, textNoSuchJob, ErrNotFound})
+	ask, err := jobCall(http.MethodGet, id, "", noSuchJob())
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,11 @@ func (c *Client) SubmitJob(ctx context.Context, request SubmitRequest) (string, 
 	// The order matters: what Ray's agent refuses is wrapped, so that the text of a duplicate can appear inside that of
 	// an invalid request.
 	submit := call{method: http.MethodPost, path: jobsPath, body: request, timeout: c.writeTimeout, meanings: []meaning{
-		{http.StatusInternalServerError, textDuplicate, ErrAlreadyExists},
-		{http.StatusBadRequest, textDuplicate, ErrAlreadyExists},
-		{http.StatusInternalServerError, textNoAgent, ErrNoAgent},
-		{http.StatusInternalServerError, textRefusedInside, ErrRefused},
-		{http.StatusBadRequest, "", ErrRefused},
+		{code: http.StatusInternalServerError, text: textDuplicate, kind: ErrAlreadyExists},
+		{code: http.StatusBadRequest, text: textDuplicate, kind: ErrAlreadyExists},
+		{code: http.StatusInternalServerError, text: textNoAgent, kind: ErrNoAgent},
+		{code: http.StatusInternalServerError, text: textRefusedInside, kind: ErrRefused},
+		{code: http.StatusBadRequest, kind: ErrRefused},
 	}}
 	body, err := c.do(ctx, submit)
 	if err != nil {
@@ -134,8 +134,8 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 // changeJob performs a write on an existing job and fills answer from what comes back.
 func (c *Client) changeJob(ctx context.Context, method, id, suffix string, answer any) (call, error) {
 	change, err := jobCall(method, id, suffix,
-		meaning{http.StatusNotFound, textNoSuchJob, ErrNotFound},
-		meaning{http.StatusBadRequest, "", ErrRefused})
+		noSuchJob(),
+		meaning{code: http.StatusBadRequest, kind: ErrRefused})
 	if err != nil {
 		return change, err
 	}

@@ -66,6 +66,8 @@ func result(a answer) string {
 		return "unauthorized"
 	case errors.Is(a.err, context.DeadlineExceeded):
 		return "timeout"
+	case errors.Is(a.err, dashboard.ErrNotRay):
+		return "unreachable"
 	case errors.As(a.err, &status), errors.Is(a.err, dashboard.ErrUnexpectedAnswer):
 		return "unexpected"
 	}

@@ -14,7 +14,7 @@ import (
 
 func autoscalerCases() []Case {
 	return []Case{
-		{Row: 65, Kind: same, Given: "autoscaler on", When: "the cluster is created", Then: "account, role and binding; the head runs the sidecar under that account",
+		{Row: 65, Kind: same, Weak: []string{"W41"}, Given: "autoscaler on", When: "the cluster is created", Then: "account, role and binding; the head runs the sidecar under that account",
 			How: "W41: the role reaches this RayCluster only", Run: autoscalerIsSetUp},
 		{Row: 66, Kind: same, Given: "autoscaler on, an account of the user's that does not exist", When: "the cluster is created", Then: "Warning AutoscalerServiceAccountNotFound", Run: func(e *env) {
 			e.Expect(e.said(e.given(autoscaler, account("mine")), corev1.EventTypeWarning, "AutoscalerServiceAccountNotFound")).To(ContainSubstring("mine"))

@@ -2,11 +2,11 @@ package raycluster
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
 
+	"github.com/heliostat-io/heliostat/test/conformance/table"
 	"github.com/heliostat-io/heliostat/test/harness"
 )
 
@@ -18,49 +18,39 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.Main(m))
 }
 
-// kind says how a case compares with KubeRay.
-type kind string
+// Case is one way in which a RayCluster behaves; row 1 is CL-001. "Given" is a RayCluster "demo" with one group "a" of two
+// workers, at least none and at most four, with no fault tolerance and no autoscaler, unless it says otherwise.
+type Case = table.Case[*env]
 
 const (
-	same   kind = "same"
-	better kind = "better"
+	same   = table.Same
+	better = table.Better
 )
 
-// Case is one way in which a RayCluster behaves. "Given" is a RayCluster "demo" with one group "a" of two workers, at
-// least none and at most four, with no fault tolerance and no autoscaler, unless it says otherwise.
-type Case struct {
-	// Row is the number of the case: row 1 is CL-001.
-	Row  int
-	Kind kind
-	// Weak are the weak spots of KubeRay on which the case improves.
-	Weak              []string
-	Given, When, Then string
-	// Theirs says what KubeRay does where ours is better.
-	Theirs string
-	// How says how ours differs, or adds something to what is the same.
-	How string
-	Run func(*env)
-}
+const header = `# RayCluster compared with KubeRay
 
-func (c Case) name() string { return fmt.Sprintf("CL-%03d", c.Row) }
+Each line is a test on a real API server (` + "`go test ./test/conformance/raycluster -run TestCL/CL-001`" + `), and this page is made from
+the tests (` + "`-run TestCompatibilityTable -update`" + `). A line starts from a RayCluster with one group of two workers, without autoscaler
+and fault tolerance, unless it says otherwise.
 
-// excluded are the rows that belong to other parts of the project, with the reason.
-func excluded() []struct {
-	first, last int
-	why         string
-} {
-	return []struct {
-		first, last int
-		why         string
-	}{
-		{71, 83, "fault tolerance of the GCS (Redis, embedded store): not served yet, has its own issue"},
-		{115, 121, "batch schedulers: not served yet, have their own issue"},
-		{122, 125, "network policies and mTLS: not served yet, have their own issue"},
+**same**: what clients see is the same as with KubeRay. **better**: it differs on purpose; the W numbers are those of the
+weak spots of KubeRay that we list for ourselves.
+`
+
+func section() table.Section[*env] {
+	return table.Section[*env]{
+		Name: "raycluster", Header: header,
+		Prefix: "CL", LastRow: 128, Cases: cases(),
+		// Rows that belong to other parts of the project.
+		Excluded: []table.Range{
+			{First: 71, Last: 83, Why: "fault tolerance of the GCS (Redis, embedded store): not served yet, has its own issue"},
+			{First: 115, Last: 121, Why: "batch schedulers: not served yet, have their own issue"},
+			{First: 122, Last: 125, Why: "network policies and mTLS: not served yet, have their own issue"},
+		},
+		Reported: "Reports of users of KubeRay, and what is right.", FirstReport: 1, LastReport: 30, Reports: reports(),
+		WeakPrefix: "W", LastWeak: 64, WeakSpots: weakSpots(),
 	}
 }
-
-// lastRow is the number of the last case.
-const lastRow = 128
 
 func cases() []Case {
 	all := slices.Concat(creationCases(), statusCases(), countCases(), deletionCases(), replacementCases(), refusalCases(),
@@ -70,34 +60,16 @@ func cases() []Case {
 	return all
 }
 
-func TestCL(t *testing.T) {
-	for _, c := range cases() {
-		t.Run(c.name(), func(t *testing.T) {
-			t.Parallel()
-			c.Run(newEnv(t))
-		})
-	}
-}
+func TestCL(t *testing.T) { section().RunCases(t, newEnv) }
 
-func TestEveryCaseIsThereOnce(t *testing.T) {
-	var want, have []int
-	for row := 1; row <= lastRow; row++ {
-		if !slices.ContainsFunc(excluded(), func(e struct {
-			first, last int
-			why         string
-		}) bool {
-			return e.first <= row && row <= e.last
-		}) {
-			want = append(want, row)
-		}
-	}
-	for _, c := range cases() {
-		have = append(have, c.Row)
-		if c.Run == nil || c.When == "" || c.Then == "" || c.Kind == better && (c.How == "" || c.Theirs == "" || len(c.Weak) == 0) {
-			t.Errorf("%s is not complete", c.name())
-		}
-	}
-	if !slices.Equal(have, want) {
-		t.Errorf("have the rows %v, want %v", have, want)
-	}
-}
+func TestL(t *testing.T) { section().RunReports(t, newEnv) }
+
+func TestEveryCaseIsThereOnce(t *testing.T) { section().CheckCases(t) }
+
+func TestEveryReportIsAnswered(t *testing.T) { section().CheckReports(t) }
+
+// TestWeakSpotsAreComplete: each of the 64 has a case, a test elsewhere or an issue, and no test is named that is not there.
+func TestWeakSpotsAreComplete(t *testing.T) { section().CheckWeakSpots(t) }
+
+// TestCompatibilityTable keeps the section of docs/compatibility.md with the list of cases up to date.
+func TestCompatibilityTable(t *testing.T) { section().CheckPage(t) }

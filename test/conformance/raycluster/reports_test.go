@@ -1,54 +1,9 @@
 package raycluster
 
-import (
-	"fmt"
-	"slices"
-	"testing"
-)
+import "github.com/heliostat-io/heliostat/test/conformance/table"
 
-// Report is something that users of KubeRay reported; the numbers are those of our own list.
-type Report struct {
-	Number int
-	// What happens, and what is right then.
-	What, Right string
-	// Run is the test, if it is here.
-	Run func(*env)
-	// Elsewhere says where the report is tested, or why it is not yet.
-	Elsewhere string
-}
-
-func (r Report) name() string { return fmt.Sprintf("L%02d", r.Number) }
-
-// lastReport is the number of the last report about RayClusters.
-const lastReport = 30
-
-func TestL(t *testing.T) {
-	for _, r := range reports() {
-		if r.Run == nil {
-			continue
-		}
-		t.Run(r.name(), func(t *testing.T) {
-			t.Parallel()
-			r.Run(newEnv(t))
-		})
-	}
-}
-
-func TestEveryReportIsAnswered(t *testing.T) {
-	var want, have []int
-	for number := 1; number <= lastReport; number++ {
-		want = append(want, number)
-	}
-	for _, r := range reports() {
-		have = append(have, r.Number)
-		if r.What == "" || r.Right == "" || r.Run == nil && r.Elsewhere == "" {
-			t.Errorf("%s is not complete", r.name())
-		}
-	}
-	if !slices.Equal(have, want) {
-		t.Errorf("have the reports %v, want %v", have, want)
-	}
-}
+// Report is something that users of KubeRay reported about RayClusters.
+type Report = table.Report[*env]
 
 func reports() []Report {
 	const redis = "not served yet: fault tolerance of the GCS has its own issue"

@@ -141,6 +141,10 @@ type RayJobStatus struct {
 	// new attempt. Heliostat adds this field.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
+	// submissionMode is the way in which the present attempt gets to Ray. Edits of spec.submissionMode matter to the next one.
+	// Heliostat adds this field.
+	// +optional
+	SubmissionMode JobSubmissionMode `json:"submissionMode,omitempty"`
 	// submission is what is remembered of the way in which the present attempt got to Ray. It is recorded before anything
 	// is sent. Heliostat adds this field.
 	// +optional

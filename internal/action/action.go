@@ -138,7 +138,9 @@ type Submit struct {
 	Job     client.Object
 	BaseURL string
 	// Secret is the name of the Secret with the token that Ray asks for, or empty.
-	Secret  string
+	Secret string
+	// Session is the life of the head that is to take the job. No other one is given it. Empty where it is not known.
+	Session string
 	Request dashboard.SubmitRequest
 	Why     string
 }

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,8 @@ import (
 
 // Outcome is what became of the last request of a kind for a job.
 type Outcome struct {
+	// BaseURL is the dashboard that was sent to.
+	BaseURL string
 	// SubmissionID is the id that was sent for.
 	SubmissionID string
 	// At is when the answer came.
@@ -53,6 +56,7 @@ type Ray struct {
 
 type rayCall struct {
 	job  client.Object
+	to   string
 	id   string
 	send func(ctx context.Context) error
 	what string
@@ -124,8 +128,12 @@ func (r *Ray) Forget(job types.UID) {
 }
 
 func (r *Ray) submit(a Submit) error {
-	return r.enqueue(rayCall{job: a.Job, id: a.Request.SubmissionID, what: kindSubmit, send: func(ctx context.Context) error {
-		_, err := r.client(a.Job, a.BaseURL, a.Secret).SubmitJob(ctx, a.Request)
+	return r.enqueue(rayCall{job: a.Job, to: a.BaseURL, id: a.Request.SubmissionID, what: kindSubmit, send: func(ctx context.Context) error {
+		head := r.client(a.Job, a.BaseURL, a.Secret)
+		if err := inSession(ctx, head, a.Session); err != nil {
+			return err
+		}
+		_, err := head.SubmitJob(ctx, a.Request)
 		if errors.Is(err, dashboard.ErrAlreadyExists) {
 			return nil
 		}
@@ -133,8 +141,24 @@ func (r *Ray) submit(a Submit) error {
 	}})
 }
 
+// inSession returns nil if the head is in the session, or if that does not matter. Between the plan and the request the
+// head may have been replaced, and the new one knows nothing of the submission that the old one took.
+func inSession(ctx context.Context, head *dashboard.Client, session string) error {
+	if session == "" {
+		return nil
+	}
+	version, err := head.Version(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the session of the head before submitting: %w", err)
+	}
+	if version.Session != session {
+		return fmt.Errorf("the head was replaced: it is in session %s instead of %s, and is not given the job", version.Session, session)
+	}
+	return nil
+}
+
 func (r *Ray) stop(a Stop) error {
-	return r.enqueue(rayCall{job: a.Job, id: a.SubmissionID, what: kindStop, send: func(ctx context.Context) error {
+	return r.enqueue(rayCall{job: a.Job, to: a.BaseURL, id: a.SubmissionID, what: kindStop, send: func(ctx context.Context) error {
 		_, err := r.client(a.Job, a.BaseURL, a.Secret).StopJob(ctx, a.SubmissionID)
 		if errors.Is(err, dashboard.ErrNotFound) {
 			return nil
@@ -170,7 +194,7 @@ func (r *Ray) enqueue(call rayCall) error {
 // again, a head that was replaced meanwhile would take it a second time.
 func (r *Ray) taken(call rayCall) bool {
 	last, ok := r.outcomes[call.job.GetUID()][kindSubmit]
-	return call.what == kindSubmit && ok && last.SubmissionID == call.id && last.Err == nil
+	return call.what == kindSubmit && ok && last.BaseURL == call.to && last.SubmissionID == call.id && last.Err == nil
 }
 
 func (r *Ray) carryOut(ctx context.Context, call rayCall) {
@@ -188,7 +212,7 @@ func (r *Ray) carryOut(ctx context.Context, call rayCall) {
 	if r.outcomes[uid] == nil {
 		r.outcomes[uid] = map[string]Outcome{}
 	}
-	r.outcomes[uid][call.what] = Outcome{SubmissionID: call.id, At: r.options.Clock.Now(), Err: err}
+	r.outcomes[uid][call.what] = Outcome{BaseURL: call.to, SubmissionID: call.id, At: r.options.Clock.Now(), Err: err}
 	r.mu.Unlock()
 	if r.options.Settled != nil {
 		r.options.Settled(job)

@@ -44,10 +44,10 @@ func Plan(s Snapshot, jobs rayjob.Settings, now time.Time) action.Plan {
 	p.cron = s.Cron.DeepCopy()
 	p.st = &p.cron.Status
 	p.handled = handledBefore(s.Cron)
-	p.schedule, p.unreadable = readSchedule(s.Cron)
+	p.schedule, p.readable = readSchedule(s.Cron)
 	p.invalid = Validate(s.Cron, jobs)
+	p.record() // before anything is skipped: a RayJob that is there is no skipped tick
 	p.horizon()
-	p.record()
 	p.tick()
 	p.prune()
 	p.releaseRecorded()
@@ -63,10 +63,10 @@ type planner struct {
 	cron *rayv1.RayCronJob       // a copy of s.Cron that carries the next status
 	st   *rayv1.RayCronJobStatus // that status
 	// handled is the time up to which every tick is run or skipped.
-	handled    time.Time
-	schedule   Schedule
-	unreadable bool // the schedule or its time zone
-	invalid    error
+	handled  time.Time
+	schedule Schedule
+	readable bool // the schedule and its time zone
+	invalid  error
 	// due is the tick whose RayJob is to be created, or zero.
 	due  time.Time
 	plan action.Plan
@@ -89,9 +89,18 @@ func handledBefore(cron *rayv1.RayCronJob) time.Time {
 	return handled
 }
 
-func readSchedule(cron *rayv1.RayCronJob) (schedule Schedule, unreadable bool) {
+func readSchedule(cron *rayv1.RayCronJob) (schedule Schedule, readable bool) {
 	schedule, errs := scheduleOf(cron)
-	return schedule, len(errs) > 0
+	return schedule, len(errs) == 0
+}
+
+// followed is the schedule that the ticks up to now came from: the one that was last looked at, if there was any.
+func (p *planner) followed() (schedule Schedule, readable bool) {
+	before := p.s.Cron.DeepCopy()
+	if st := &before.Status; st.Schedule != "" {
+		before.Spec.Schedule, before.Spec.TimeZone = st.Schedule, &st.TimeZone
+	}
+	return readSchedule(before)
 }
 
 // known are the keys of writes whose failure was told when it was new.
@@ -119,13 +128,11 @@ func (p *planner) horizon() {
 	p.st.Schedule, p.st.TimeZone = spec.Schedule, zoneName(p.cron)
 	switch {
 	case changed:
-		earlier := p.s.Cron.DeepCopy()
-		earlier.Spec.Schedule, earlier.Spec.TimeZone = before.Schedule, &before.TimeZone
-		if schedule, unreadable := readSchedule(earlier); !unreadable {
-			p.skipWith(schedule, rayv1.SkippedScheduleChanged, "by the schedule that was changed")
+		if earlier, readable := p.followed(); readable {
+			p.skipWith(earlier, rayv1.SkippedScheduleChanged, "by the schedule that was changed")
 		}
 		p.handled = later(p.handled, p.now)
-	case resumed && p.unreadable:
+	case resumed && !p.readable:
 		p.handled = later(p.handled, p.now)
 	case resumed:
 		// Only up to a tick, so that an interval goes on as before.
@@ -185,8 +192,8 @@ func (p *planner) record() {
 	if last != nil && !tick.After(last.Time) {
 		return
 	}
-	if tick.After(p.handled) && !p.unreadable {
-		p.skipBefore(tick)
+	if schedule, readable := p.followed(); readable && tick.After(p.handled) {
+		p.skipBefore(schedule, tick)
 	}
 	p.handled = later(p.handled, tick)
 	if p.cron.Spec.ConcurrencyPolicy == rayv1.ReplaceConcurrent && p.replace(newest) {
@@ -196,9 +203,9 @@ func (p *planner) record() {
 }
 
 // skipBefore tells of the ticks that a newer one was run instead of.
-func (p *planner) skipBefore(tick time.Time) {
-	if newest, missed := p.schedule.Newest(p.handled, tick.Add(-time.Second)); missed {
-		p.skip(p.schedule, newest, rayv1.SkippedMissed, "only the newest of several ticks that were missed is run")
+func (p *planner) skipBefore(schedule Schedule, tick time.Time) {
+	if newest, missed := schedule.Newest(p.handled, tick.Add(-time.Second)); missed {
+		p.skip(schedule, newest, rayv1.SkippedMissed, "only the newest of several ticks that were missed is run")
 	}
 }
 

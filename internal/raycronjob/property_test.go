@@ -223,8 +223,8 @@ func (w *world) account(next rayv1.RayCronJobStatus, events []action.Event) {
 	if before := w.cron.Status; before.Schedule != "" {
 		followed.Spec.Schedule, followed.Spec.TimeZone = before.Schedule, &before.TimeZone
 	}
-	schedule, unreadable := readSchedule(followed)
-	if unreadable {
+	schedule, readable := readSchedule(followed)
+	if !readable {
 		return
 	}
 	from, until := handledBefore(w.cron), next.LastHandledTime.Time
@@ -241,7 +241,7 @@ func (w *world) account(next rayv1.RayCronJobStatus, events []action.Event) {
 			run++
 		}
 	}
-	if passed := schedule.Count(from, until); passed > run+told {
+	if passed := schedule.Count(from, until); passed != run+told && passed < maxCount {
 		w.t.Fatalf("%d ticks have passed from %s to %s, %d were run and %d are told as skipped", passed, from, until, run, told)
 	}
 }

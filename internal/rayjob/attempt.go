@@ -15,15 +15,16 @@ import (
 
 // begin records number and names of the attempt before anything is made under them.
 func (p *planner) begin() {
-	if p.invalid != nil {
+	if p.invalid != nil && (p.st.Attempt == 0 || p.s.LastValid == nil) {
 		p.refuse()
 		return
 	}
 	start := metav1.NewTime(p.now)
 	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
 	p.st.Attempt++
+	p.st.SubmissionMode = p.job.Spec.SubmissionMode
 	p.st.JobStatus, p.st.Reason, p.st.Message, p.st.DashboardURL = "", "", "", ""
-	p.st.Submission, p.st.Stopping = nil, nil
+	p.st.Submission, p.st.Stopping, p.st.JobStatusCheckFailureStartTime = nil, nil, nil
 	p.st.StartTime, p.st.EndTime = &start, nil
 	p.st.Failed, p.st.Succeeded = ptr.To(ptr.Deref(p.st.Failed, 0)), ptr.To(ptr.Deref(p.st.Succeeded, 0))
 	p.st.RayClusterName = p.selected()
@@ -40,33 +41,51 @@ func (p *planner) submissionID() string {
 		return ""
 	case p.job.Spec.JobId == "":
 		return childName(p.job, "submission", "")
-	case p.selected() != "" && p.st.Attempt > 1:
-		// The cluster has the record of the first attempt, and takes an id once.
+	case p.st.Attempt > 1 && p.keepsRecords():
+		// Ray has the record of the first attempt, and takes an id once.
 		return p.job.Spec.JobId + "-" + strconv.Itoa(int(p.st.Attempt))
 	default:
 		return p.job.Spec.JobId
 	}
 }
 
+// keepsRecords tells whether the next attempt meets the job records of the one before.
+func (p *planner) keepsRecords() bool {
+	return p.selected() != "" || p.job.Spec.RayClusterSpec.GcsFaultToleranceOptions != nil
+}
+
 // refuse keeps a job that cannot be acted upon from beginning. A corrected spec leads out of this.
 func (p *planner) refuse() {
-	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusValidationFailed
+	p.st.JobDeploymentStatus, p.st.SubmissionMode = rayv1.JobDeploymentStatusValidationFailed, ""
 	p.st.Reason, p.st.Message = rayv1.ValidationFailed, truncate(p.invalid.Error(), maxMessage)
 }
 
 // initializing waits for the cluster and then lets the job run.
 func (p *planner) initializing() {
 	switch {
+	case p.st.Stopping != nil:
+		p.stopping()
+		return
+	case p.endHeard():
+		p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusRunning
+		p.known(p.answer())
+		return
 	case p.job.Spec.Suspend:
 		p.suspend()
 		return
 	case p.late(p.job.Spec.ActiveDeadlineSeconds, rayv1.DeadlineExceeded, "activeDeadlineSeconds"),
 		p.late(p.job.Spec.PreRunningDeadlineSeconds, rayv1.PreRunningDeadlineExceeded, "preRunningDeadlineSeconds"):
 		return
+	case p.headLost() != "":
+		p.lost(p.headLost())
+		return
 	case p.s.Cluster == nil && p.invalid != nil && p.s.LastValid == nil:
 		// Edited before anything was made.
 		p.refuse()
 		return
+	}
+	if p.sidecarStarted() && p.st.Submission == nil {
+		p.record(&poll.Observation{}) // it submits whether or not Ray was asked before
 	}
 	ready := p.cluster()
 	if p.s.Cluster == nil || !ready && !p.sidecarStarted() {
@@ -75,6 +94,9 @@ func (p *planner) initializing() {
 	url, err := dashboardURL(p.s.Cluster, p.s.ClusterService, p.settings.ClusterDomain)
 	if err != nil {
 		p.st.Message = err.Error()
+		if p.s.ClusterService != nil {
+			p.obstacle = obstacle{rayv1.ReasonNoDashboardPort, p.st.Message}
+		}
 		p.again(pollAgain)
 		return
 	}
@@ -151,7 +173,7 @@ func (p *planner) waiting() {
 // startOver has the cluster made again that was lost before anything was sent to it.
 func (p *planner) startOver() {
 	p.st.JobDeploymentStatus = rayv1.JobDeploymentStatusInitializing
-	p.st.DashboardURL = ""
+	p.st.DashboardURL, p.st.JobStatusCheckFailureStartTime = "", nil
 	p.st.Message = fmt.Sprintf("RayCluster %s was lost before the job was submitted", p.st.RayClusterName)
 }
 

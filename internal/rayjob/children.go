@@ -3,6 +3,8 @@ package rayjob
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +21,9 @@ import (
 func (p *planner) cluster() (ready bool) {
 	own := p.selected() == ""
 	switch {
+	case !own && p.st.RayClusterName != p.selected() && !p.ownsCluster():
+		// The selector was corrected.
+		p.st.RayClusterName, p.st.DashboardURL, p.st.Message = p.selected(), "", ""
 	case p.s.Cluster != nil && own && !p.ownsCluster():
 		// Someone else's cluster stands under the name that was computed for ours: take another name.
 		p.st.RayClusterName = childName(p.job, "cluster", p.st.RayClusterName)
@@ -172,7 +177,8 @@ func (p *planner) deleteCluster(why string) (gone bool) {
 // submitter makes the Job that submits, and tells whether it is there.
 func (p *planner) submitter() bool {
 	if p.s.Submitter != nil {
-		if metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
+		if p.s.hasSubmitter() {
+			p.st.Message = ""
 			return true
 		}
 		p.collides("Job", p.job.Name)
@@ -211,10 +217,10 @@ func (p *planner) collides(kind, name string) {
 }
 
 func (p *planner) deleteSubmitter(why string) (gone bool) {
-	if p.s.Submitter == nil || !metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
+	if !p.s.hasSubmitter() {
 		return true
 	}
-	if p.s.Submitter.DeletionTimestamp == nil {
+	if p.s.Submitter.DeletionTimestamp == nil && !p.deletes(p.s.Submitter) {
 		p.do(action.Delete{
 			Object: p.s.Submitter, Owner: p.s.Job, Why: why,
 			Done:   action.Normal("DeletedRayJobSubmitter", "Delete", "deleted submitter Job: "+why),
@@ -222,6 +228,14 @@ func (p *planner) deleteSubmitter(why string) (gone bool) {
 		})
 	}
 	return false
+}
+
+// deletes tells whether the plan deletes an object already.
+func (p *planner) deletes(object action.Object) bool {
+	return slices.ContainsFunc(p.decision.Actions, func(a action.Action) bool {
+		deletion, ok := a.(action.Delete)
+		return ok && deletion.Object == object
+	})
 }
 
 // headService keeps the Service that leads to the head of whichever cluster the job runs on.
@@ -257,6 +271,7 @@ func (p *planner) headService() {
 func (p *planner) foreignService() {
 	message := fmt.Sprintf("Service %s/%s exists and belongs to someone else, so the job runs without a Service of that name", p.job.Namespace, headServiceName(p.job))
 	p.notes = append(p.notes, message)
+	p.again(time.Minute) // nothing wakes the job when the Service goes
 }
 
 // jobHeadService is the cluster's head Service under the job's name.

@@ -77,10 +77,7 @@ func (p *planner) outcome() outcome {
 
 // madeCluster tells whether the cluster was made for the job. Of a cluster that is gone only the name tells.
 func (p *planner) madeCluster() bool {
-	if p.s.Cluster == nil {
-		return p.selected() == "" || p.selected() != p.st.RayClusterName
-	}
-	return metav1.IsControlledBy(p.s.Cluster, p.s.Job)
+	return madeFor(p.job, p.s.Cluster)
 }
 
 // strength orders the policies: each includes what the weaker ones delete.
@@ -189,7 +186,7 @@ func (p *planner) warnOfUncoveredEnd() {
 
 // deleteUnfinishedSubmitter removes a submitter that would go on for nothing. One that has ended stays, for its log.
 func (p *planner) deleteUnfinishedSubmitter(why string) {
-	if p.submitterUnfinished() && p.job.Spec.SubmissionMode == rayv1.K8sJobMode {
+	if p.s.hasSubmitter() && !p.submitterEnd().ended {
 		p.deleteSubmitter(why)
 	}
 }

@@ -57,7 +57,7 @@ func (p *planner) valid() {
 	switch {
 	case p.invalid != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, rayv1.ReasonSpecInvalid, p.invalid.Error()
-		if p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusValidationFailed {
+		if p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusValidationFailed && p.s.LastValid != nil {
 			c.Message += "\nthe job goes on as the last valid spec asked"
 		}
 		event = action.Warning(invalidReason(p.invalid), "Validate", c.Message)
@@ -96,7 +96,7 @@ func (p *planner) ends() []metav1.Condition {
 	}
 	failed := metav1.Condition{Type: rayv1.ConditionFailed, Status: status(phase == rayv1.JobDeploymentStatusFailed), Reason: reason, Message: message}
 	if failed.Status == metav1.ConditionTrue {
-		failed.Reason, failed.Message = string(p.st.Reason), p.st.Message
+		failed.Reason, failed.Message = p.failedReason(), p.st.Message
 	}
 	complete := phase == rayv1.JobDeploymentStatusComplete
 	return []metav1.Condition{
@@ -105,6 +105,9 @@ func (p *planner) ends() []metav1.Condition {
 		{Type: rayv1.ConditionStopped, Status: status(rayv1.IsJobDeploymentTerminal(phase) && said == rayv1.JobStatusStopped), Reason: reason, Message: message},
 	}
 }
+
+// failedReason is why the job failed. Status that another operator has left may not tell.
+func (p *planner) failedReason() string { return cmp.Or(string(p.st.Reason), rayv1.ReasonEnded) }
 
 // progress returns the conditions Ready, Reconciling and Stalled: one verdict in the words of kstatus.
 func (p *planner) progress() []metav1.Condition {
@@ -128,7 +131,7 @@ func (p *planner) progressReason() (reason, message string, ready bool) {
 	case rayv1.JobDeploymentStatusComplete:
 		return rayv1.ReasonEnded, "", true
 	case rayv1.JobDeploymentStatusFailed:
-		return string(p.st.Reason), p.st.Message, false
+		return p.failedReason(), p.st.Message, false
 	case rayv1.JobDeploymentStatusValidationFailed:
 		return rayv1.ReasonSpecInvalid, "", false
 	case rayv1.JobDeploymentStatusSuspended:
@@ -167,7 +170,7 @@ func (p *planner) silence() string {
 	case answer != nil && answer.Err != nil:
 		return answer.Err.Error()
 	default:
-		if sent := p.s.sentFor(p.st.JobId); sent != nil && sent.Err != nil {
+		if sent := about(p.s.Sent, p.st); sent != nil && sent.Err != nil {
 			return sent.Err.Error()
 		}
 		return ""
@@ -178,7 +181,7 @@ func (p *planner) silence() string {
 func (p *planner) blocked() obstacle {
 	switch {
 	case p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusFailed:
-		return obstacle{string(p.st.Reason), p.st.Message}
+		return obstacle{p.failedReason(), p.st.Message}
 	case p.invalid != nil && p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed:
 		return obstacle{rayv1.ReasonSpecInvalid, p.invalid.Error()}
 	case p.obstacle.reason != "":

@@ -72,6 +72,9 @@ func cluster(state rayv1.ClusterState) func(*Snapshot) {
 	}
 }
 
+// dashboardAt is the dashboard of the job's cluster.
+const dashboardAt = "http://train-bcd4f-head-svc.ml.svc.cluster.local:8265"
+
 func headPod(uid types.UID) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "head", UID: uid},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray-head"}}},
@@ -111,7 +114,7 @@ func stoppingFor(reason string) func(*Snapshot) {
 
 func answer(edit func(*poll.Observation)) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Answer = &poll.Observation{Target: poll.Target{OwnerUID: s.Job.UID, SubmissionID: s.Job.Status.JobId}, Answered: now, SessionName: "session_1"}
+		s.Answer = &poll.Observation{Target: poll.Target{OwnerUID: s.Job.UID, SubmissionID: s.Job.Status.JobId, BaseURL: dashboardAt}, Asked: now, Answered: now, SessionName: "session_1"}
 		edit(s.Answer)
 	}
 }
@@ -143,7 +146,9 @@ func deletedAt(at time.Time) func(*Snapshot) {
 }
 
 func stopped(err error) func(*Snapshot) {
-	return func(s *Snapshot) { s.Stopped = &action.Outcome{SubmissionID: "train-x7k2m", At: now, Err: err} }
+	return func(s *Snapshot) {
+		s.Stopped = &action.Outcome{BaseURL: dashboardAt, SubmissionID: "train-x7k2m", At: now, Err: err}
+	}
 }
 
 func knownAs(status rayv1.JobStatus) func(*Snapshot) {

@@ -23,6 +23,8 @@ const (
 	seenSubmitFails fact = "submit fails"
 	// seenStopping is that the Ray job is to stop.
 	seenStopping fact = "stopping"
+	// seenQuiet is that nothing of ours is left that could still submit the job.
+	seenQuiet fact = "quiet"
 	// seenTakeDown is that the objects of an attempt are to go.
 	seenTakeDown fact = "take-down"
 )
@@ -38,10 +40,11 @@ func facts(s Snapshot) []fact {
 	}
 	add(seenJobEnd, rayv1.IsJobTerminal(st.JobStatus))
 	add(seenSubmitterEnd, submitterEnd(s).ended)
-	sent := s.sentFor(st.JobId)
+	sent := about(s.Sent, st)
+	add(seenQuiet, !s.Sending && (!s.hasSubmitter() || submitterEnd(s).ended) && len(unfinished(s.SubmitterPods)) == 0)
 	add(seenSubmitFails, sent != nil && sent.Err != nil)
 	add(seenStopping, st.Stopping != nil || s.Job.DeletionTimestamp != nil)
-	add(seenTakeDown, st.JobDeploymentStatus == rayv1.JobDeploymentStatusSuspending || st.JobDeploymentStatus == rayv1.JobDeploymentStatusRetrying)
+	add(seenTakeDown, st.JobDeploymentStatus == rayv1.JobDeploymentStatusSuspending && st.Submission == nil || st.JobDeploymentStatus == rayv1.JobDeploymentStatusRetrying)
 	return facts
 }
 

@@ -3,11 +3,14 @@ package rayjob
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,17 +62,33 @@ func (s Snapshot) firstSeen(f fact, now time.Time) time.Time {
 	return now
 }
 
-// sentFor is what became of the last submission over HTTP under an id, nil when none has ended.
-func (s Snapshot) sentFor(id string) *action.Outcome {
-	if s.Sent == nil || s.Sent.SubmissionID != id {
+// about returns an outcome if it is that of the attempt which a status describes, else nil.
+func about(outcome *action.Outcome, st *rayv1.RayJobStatus) *action.Outcome {
+	if outcome == nil || outcome.SubmissionID != st.JobId || outcome.BaseURL != addressOf(st) {
 		return nil
 	}
-	return s.Sent
+	return outcome
+}
+
+// addressOf is that of the dashboard of the attempt's cluster.
+func addressOf(st *rayv1.RayJobStatus) string { return "http://" + st.DashboardURL }
+
+// mode is the way in which the present attempt gets to Ray. Edits of the spec matter to the next one.
+func (s Snapshot) mode() rayv1.JobSubmissionMode {
+	if begun := s.Job.Status.SubmissionMode; begun != "" {
+		return begun
+	}
+	return s.Job.Spec.SubmissionMode
+}
+
+// hasSubmitter tells whether there is a submitter Job of ours, whatever the mode is by now.
+func (s Snapshot) hasSubmitter() bool {
+	return s.Submitter != nil && metav1.IsControlledBy(s.Submitter, s.Job)
 }
 
 // sidecar is the state of the container of the head Pod that submits in SidecarMode, nil when there is none.
 func (s Snapshot) sidecar() *corev1.ContainerStatus {
-	if s.Head == nil || s.Job.Spec.SubmissionMode != rayv1.SidecarMode {
+	if s.Head == nil || s.mode() != rayv1.SidecarMode {
 		return nil
 	}
 	for i, status := range s.Head.Status.ContainerStatuses {
@@ -136,11 +155,20 @@ func (r *Reconciler) observeCluster(ctx context.Context, s *Snapshot) error {
 	s.Head = headOf(heads, s.Job.Status.Submission)
 	state := s.Job.Status.JobDeploymentStatus
 	takenDown := state == rayv1.JobDeploymentStatusSuspending || state == rayv1.JobDeploymentStatusRetrying
-	if !takenDown || name == s.Job.Spec.ClusterSelector[rayv1.LabelCluster] {
+	if !takenDown || !madeFor(s.Job, s.Cluster) {
 		return nil
 	}
 	s.Pods, err = pods(ctx, r.Reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name})
 	return err
+}
+
+// madeFor tells whether the cluster that a job's status names was made for it. Of one that is gone only the name tells.
+func madeFor(job *rayv1.RayJob, cluster *rayv1.RayCluster) bool {
+	if cluster != nil {
+		return metav1.IsControlledBy(cluster, job)
+	}
+	name := job.Status.RayClusterName
+	return name != job.Spec.ClusterSelector[rayv1.LabelCluster] && strings.HasPrefix(name, job.Name+"-")
 }
 
 // headOf picks the head Pod that takes the job, if it is known and there, else one that is not on its way out.
@@ -194,6 +222,8 @@ func pods(ctx context.Context, reader client.Reader, namespace string, labels cl
 	for i := range list.Items {
 		found[i] = &list.Items[i]
 	}
+	// The caches give them in any order.
+	slices.SortFunc(found, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
 }
 

@@ -39,6 +39,8 @@ const (
 	// leastSilence is how long this process must have seen Ray not answer before it draws a conclusion, whatever a
 	// predecessor recorded.
 	leastSilence = 30 * time.Second
+	// leastFailures is how many questions in a row must have gone unanswered before that counts as silence.
+	leastFailures = 3
 	// resubmitAfter is the pause after a submission that Ray could not take.
 	resubmitAfter = 5 * time.Second
 )
@@ -116,6 +118,10 @@ func (p *planner) chooseSpec() {
 	default:
 		p.job.Spec.Suspend = false
 	}
+	p.job.Spec.SubmissionMode = p.s.mode()
+	if p.st.SubmissionMode == "" && p.s.Cluster != nil && p.ownsCluster() && p.s.Cluster.Labels[rayv1.LabelJobSubmissionMode] != "" {
+		p.job.Spec.SubmissionMode = rayv1.JobSubmissionMode(p.s.Cluster.Labels[rayv1.LabelJobSubmissionMode])
+	}
 }
 
 // step moves the job by one state at most.
@@ -142,13 +148,13 @@ func (p *planner) step() {
 	}
 }
 
-// ended cleans up after the end. A submitter that has not ended by then follows a job that is lost, or would submit one
-// that is given up.
+// ended cleans up after the end. The unfinished submitter of a failed job follows one that is lost, or would submit one that
+// is given up; that of a complete one may still print its log.
 func (p *planner) ended() {
+	p.cleanUp()
 	if p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusFailed {
 		p.deleteUnfinishedSubmitter("the job has failed")
 	}
-	p.cleanUp()
 }
 
 // selected is the name of the existing cluster that the job is to run on, or empty.

@@ -26,12 +26,14 @@ func overHTTP(s *Snapshot) { mode(rayv1.HTTPMode)(s) }
 
 func sent(err error, ago time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Sent = &action.Outcome{SubmissionID: "train-x7k2m", At: now.Add(-ago), Err: err}
+		s.Sent = &action.Outcome{BaseURL: dashboardAt, SubmissionID: "train-x7k2m", At: now.Add(-ago), Err: err}
 	}
 }
 
 func silent(ago time.Duration) func(*poll.Observation) {
-	return func(o *poll.Observation) { o.Err, o.FailingSince = errors.New("refused"), now.Add(-ago) }
+	return func(o *poll.Observation) {
+		o.Err, o.FailingSince, o.Failures = errors.New("refused"), now.Add(-ago), leastFailures
+	}
 }
 
 func retry(s *Snapshot) { s.Job.Spec.BackoffLimit = ptr.To[int32](1) }
@@ -185,15 +187,19 @@ func TestPlanTellsOurJobsFromOthers(t *testing.T) {
 		given Snapshot
 		want  step
 	}{
-		"a computed id is ours":                          {given(running, overHTTP, ready, onSharedCluster, found), ours},
-		"a chosen id on our own cluster is ours":         {given(running, overHTTP, ready, fixed, found), ours},
-		"a chosen id with our mark is ours":              {given(running, overHTTP, ready, onSharedCluster, fixed, found, marked("job-uid")), ours},
-		"a chosen id with another mark is not":           {given(running, overHTTP, ready, onSharedCluster, fixed, found, marked("another")), foreign},
-		"a chosen id without a mark is not":              {given(running, overHTTP, ready, onSharedCluster, fixed, found), foreign},
-		"unless it was confirmed before":                 {given(running, overHTTP, ready, onSharedCluster, fixed, confirmed, found), ours},
-		"or a command of the user's may have sent it":    {given(running, ready, onSharedCluster, fixed, ownCommand, submitter(""), found), ours},
-		"but not before that command was given a chance": {given(running, ready, onSharedCluster, fixed, ownCommand, found), foreign},
-		"what an interactive user submits is ours":       {given(running, mode(rayv1.InteractiveMode), ready, onSharedCluster, fixed, found), ours},
+		"a computed id is ours": {given(running, overHTTP, ready, onSharedCluster, func(s *Snapshot) {
+			s.Job.Status.JobId = childName(s.Job, "submission", "")
+		}, found), ours},
+		"an id of somebody's is not, although spec.jobId was emptied since": {given(running, overHTTP, ready, onSharedCluster, found), foreign},
+		"an id that KubeRay has drawn is":                                   {given(running, overHTTP, ready, onSharedCluster, func(s *Snapshot) { s.Job.Status.Attempt = 0 }, found), ours},
+		"a chosen id on our own cluster is ours":                            {given(running, overHTTP, ready, fixed, found), ours},
+		"a chosen id with our mark is ours":                                 {given(running, overHTTP, ready, onSharedCluster, fixed, found, marked("job-uid")), ours},
+		"a chosen id with another mark is not":                              {given(running, overHTTP, ready, onSharedCluster, fixed, found, marked("another")), foreign},
+		"a chosen id without a mark is not":                                 {given(running, overHTTP, ready, onSharedCluster, fixed, found), foreign},
+		"unless it was confirmed before":                                    {given(running, overHTTP, ready, onSharedCluster, fixed, confirmed, found), ours},
+		"or a command of the user's may have sent it":                       {given(running, ready, onSharedCluster, fixed, ownCommand, submitter(""), found), ours},
+		"but not before that command was given a chance":                    {given(running, ready, onSharedCluster, fixed, ownCommand, found), foreign},
+		"what an interactive user submits is ours":                          {given(running, mode(rayv1.InteractiveMode), ready, onSharedCluster, fixed, found), ours},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.given = c.given
@@ -273,7 +279,7 @@ func TestPlanStopsTheRayJob(t *testing.T) {
 		"one that did not get there is":              {given: late(runs, stopped(errors.New("refused"))), wantState: running, want: []string{"stop train-x7k2m"}},
 		"the attempt fails when Ray has stopped it":  {given: late(answer(raySays(dashboard.JobStopped))), wantState: failed, wantReason: rayv1.DeadlineExceeded},
 		"or does not answer for long":                {given: late(answer(silent(time.Minute)), seen(seenStopping, time.Minute)), wantState: failed, wantReason: rayv1.DeadlineExceeded},
-		"or does not have the job":                   {given: late(answer(rayDoesNotKnow), seen(seenStopping, time.Second)), wantState: failed, wantReason: rayv1.DeadlineExceeded},
+		"or does not have the job":                   {given: late(answer(rayDoesNotKnow), seen(seenStopping, time.Second), seen(seenQuiet, time.Second)), wantState: failed, wantReason: rayv1.DeadlineExceeded},
 		"a job that succeeded just then succeeded":   {given: late(answer(raySays(dashboard.JobSucceeded))), wantState: complete},
 		"suspend is recorded first":                  {given: given(running, ready, confirmed, suspended, runs), wantState: suspending},
 		"then the job is stopped before its cluster": {given: suspend(runs), wantState: suspending, want: []string{"stop train-x7k2m"}},

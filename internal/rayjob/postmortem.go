@@ -20,6 +20,9 @@ const (
 // postMortem keeps how the attempt failed. Ray's message about a failed driver ends with the last lines of its log, after
 // the first line of the message.
 func (p *planner) postMortem(reason rayv1.JobFailedReason, message string) {
+	if last := p.st.PostMortem; reason == rayv1.AppFailed && last != nil && last.Attempt == p.st.Attempt && last.JobId == p.st.JobId {
+		return // made when Ray told of the failure
+	}
 	pm := &rayv1.RayJobPostMortem{Attempt: p.st.Attempt, JobId: p.st.JobId, RayClusterName: p.st.RayClusterName, Reason: reason,
 		Time: metav1.NewTime(p.now), Message: truncate(message, maxPostMortemMessage)}
 	if answer := p.answer(); answer != nil && answer.JobFound == poll.Found && answer.Job != nil && reason == rayv1.AppFailed {

@@ -104,6 +104,7 @@ func TestScriptsWithRealPython(t *testing.T) {
 		return
 	}
 	const odd = "echo 'a \"b\" $HOME `id` \\' && \n\tpython \"日本 😀\" --x=$(HOME)\n"
+	const severalCommands = "echo one && echo two ; python job.py --q '(a b)'"
 	type outcome struct {
 		Submitted, Followed bool
 		Code                int
@@ -125,7 +126,10 @@ func TestScriptsWithRealPython(t *testing.T) {
 		want   outcome
 		says   string
 	}{
-		"a submitter": {mode: "submitter", edit: entry(odd), want: outcome{Submitted: true, Followed: true}, says: "The job is submitted."},
+		"a submitter":                           {mode: "submitter", edit: entry(odd), want: outcome{Submitted: true, Followed: true}, says: "The job is submitted."},
+		"a submitter of several commands (L38)": {mode: "submitter", edit: entry(severalCommands), want: outcome{Submitted: true, Followed: true}},
+		"a sidecar of several commands (L38)": {mode: "sidecar", edit: entry(severalCommands), status: "SUCCEEDED",
+			want: outcome{Submitted: true, Followed: true}},
 		"a submitter that waits for the dashboard": {mode: "submitter", edit: entry(odd), unwell: 2,
 			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://127.0.0.1:"},
 		"a submitter that has waited long enough": {mode: "submitter", edit: entry(odd), unwell: 1 << 20, env: map[string]string{"SECONDS": "300"},
@@ -175,7 +179,7 @@ func TestScriptsWithRealPython(t *testing.T) {
 				t.Errorf("the script says\n%s\nwant %q in it", text, tc.says)
 			}
 			if got.Submitted {
-				checkSubmitted(t, c, odd)
+				checkSubmitted(t, c, job.Spec.Entrypoint)
 			}
 		})
 	}

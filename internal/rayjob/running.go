@@ -27,6 +27,9 @@ func (p *planner) running() {
 	case p.st.Stopping != nil:
 		p.stopping()
 		return
+	case p.endHeard():
+		p.known(p.answer())
+		return
 	case p.job.Spec.Suspend:
 		p.suspend()
 		return
@@ -48,7 +51,7 @@ func (p *planner) running() {
 	case answer == nil:
 	case answer.Err != nil:
 		p.unanswered(answer)
-	case p.st.Submission == nil:
+	case p.unrecorded(answer):
 		p.answers()
 		p.record(answer)
 	case answer.JobFound == poll.Missing:
@@ -60,6 +63,14 @@ func (p *planner) running() {
 	}
 }
 
+// endHeard tells whether Ray has said that the job has ended. That is true whatever becomes of the head, and whether or not
+// Ray answers now.
+func (p *planner) endHeard() bool {
+	answer := p.answer()
+	return answer != nil && p.st.Submission != nil && answer.JobFound == poll.Found && answer.Job.Status.Terminal() &&
+		!p.otherSession(p.st.Submission) && p.ours(answer.Job)
+}
+
 // ask has Ray asked about the job from now on.
 func (p *planner) ask() {
 	p.decision.Ask = &Question{BaseURL: p.address(), SubmissionID: p.st.JobId, Secret: p.secret()}
@@ -69,7 +80,7 @@ func (p *planner) ask() {
 // attempt, or about a deleted job of this name, is none.
 func (p *planner) answer() *poll.Observation {
 	answer := p.s.Answer
-	if answer == nil || answer.Target.OwnerUID != p.job.UID || answer.Target.SubmissionID != p.st.JobId {
+	if answer == nil || answer.Target.OwnerUID != p.job.UID || answer.Target.SubmissionID != p.st.JobId || answer.Target.BaseURL != p.address() {
 		return nil
 	}
 	if answer.Err == nil && answer.Answered.IsZero() {
@@ -79,7 +90,7 @@ func (p *planner) answer() *poll.Observation {
 }
 
 // address is that of the dashboard of the attempt's cluster.
-func (p *planner) address() string { return "http://" + p.st.DashboardURL }
+func (p *planner) address() string { return addressOf(p.st) }
 
 // secret is the name of the Secret with the token that the job's cluster asks for, or empty.
 func (p *planner) secret() string {
@@ -91,26 +102,35 @@ func (p *planner) secret() string {
 
 // answers ends the time during which Ray cannot be asked.
 func (p *planner) answers() {
-	if sent := p.s.sentFor(p.st.JobId); sent != nil && sent.Err != nil {
+	if sent := about(p.s.Sent, p.st); sent != nil && sent.Err != nil {
 		return // Ray answers questions, but takes no submission: that has the same limit
 	}
 	p.st.JobStatusCheckFailureStartTime = nil
 }
 
-// unanswered keeps the time since when Ray does not answer, and gives up when that is too long.
+// unanswered keeps the time since when Ray does not answer, and gives up when that is too long. One question that is not
+// answered is no silence, however long ago the one before it was asked.
 func (p *planner) unanswered(answer *poll.Observation) {
-	p.failing(answer.FailingSince, answer.Err)
+	if answer.Failures < leastFailures {
+		p.noteFailing(answer.FailingSince)
+		p.again(pollAgain)
+		return
+	}
+	p.failing(answer.FailingSince, answer.Asked, answer.Err)
 }
 
-// failing notes since when Ray cannot be asked, or takes no submission, and ends the attempt when that is too long.
-func (p *planner) failing(since time.Time, err error) {
+func (p *planner) noteFailing(since time.Time) {
 	if p.st.JobStatusCheckFailureStartTime == nil {
-		start := metav1.NewTime(since)
-		p.st.JobStatusCheckFailureStartTime = &start
+		p.st.JobStatusCheckFailureStartTime = &metav1.Time{Time: since}
 	}
+}
+
+// failing notes since when Ray cannot be asked, or takes no submission, and ends the attempt when that is too long. Since and
+// last are the first and the last time that this process tried.
+func (p *planner) failing(since, last time.Time, err error) {
+	p.noteFailing(since)
 	failing := p.now.Sub(p.st.JobStatusCheckFailureStartTime.Time)
-	seen := p.now.Sub(since)
-	if failing >= p.settings.StatusCheckTimeout && seen >= min(leastSilence, p.settings.StatusCheckTimeout) {
+	if failing >= p.settings.StatusCheckTimeout && last.Sub(since) >= min(leastSilence, p.settings.StatusCheckTimeout/2) {
 		p.fail(rayv1.JobStatusCheckTimeoutExceeded, fmt.Sprintf("Ray has not answered for %s: %v", failing.Round(time.Second), err))
 		return
 	}
@@ -127,7 +147,10 @@ func (p *planner) unknownToRay(answer *poll.Observation) {
 	case rayv1.HTTPMode:
 		p.submitOverHTTP(answer)
 	case rayv1.InteractiveMode:
-		p.record(answer) // The user may submit later, to whatever head there is then.
+		p.record(answer) // The user may submit later, to whatever head there is then, and may have mistyped the id.
+		if id := p.job.Spec.JobId; id != "" {
+			p.st.JobId = id
+		}
 	case rayv1.SidecarMode:
 		p.judgeSubmitter(answer)
 	default:
@@ -144,7 +167,7 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 		p.fail(rayv1.SubmissionFailed, err.Error())
 		return
 	}
-	if sent := p.s.sentFor(p.st.JobId); sent != nil {
+	if sent := about(p.s.Sent, p.st); sent != nil {
 		wait := sent.At.Add(resubmitAfter).Sub(p.now)
 		switch {
 		case errors.Is(sent.Err, dashboard.ErrRefused):
@@ -157,7 +180,7 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 			p.again(max(wait, pollAgain))
 			return
 		}
-		if p.failing(p.s.firstSeen(seenSubmitFails, p.now), sent.Err); p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusRunning {
+		if p.failing(p.s.firstSeen(seenSubmitFails, p.now), sent.At, sent.Err); p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusRunning {
 			return
 		}
 		if wait > 0 {
@@ -165,7 +188,11 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 			return
 		}
 	}
-	p.do(action.Submit{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"})
+	submit := action.Submit{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"}
+	if p.st.Submission != nil {
+		submit.Session = p.st.Submission.SessionName
+	}
+	p.do(submit)
 	p.again(pollAgain)
 }
 
@@ -202,6 +229,9 @@ func (p *planner) known(answer *poll.Observation) {
 	}
 	p.st.JobStatusCheckFailureStartTime = nil
 	p.take(job)
+	if p.st.JobStatus == rayv1.JobStatusFailed {
+		p.postMortem(rayv1.AppFailed, p.st.Message) // while Ray can be asked for the details
+	}
 	if rayv1.IsJobTerminal(p.st.JobStatus) {
 		p.finish()
 	}
@@ -251,7 +281,7 @@ type end struct {
 func (p *planner) submitterEnd() end { return submitterEnd(p.s) }
 
 func submitterEnd(s Snapshot) end {
-	if s.Job.Spec.SubmissionMode == rayv1.SidecarMode {
+	if s.mode() == rayv1.SidecarMode {
 		status := s.sidecar()
 		if status == nil || status.State.Terminated == nil {
 			return end{}
@@ -259,7 +289,7 @@ func submitterEnd(s Snapshot) end {
 		t := status.State.Terminated
 		return end{ended: true, failed: t.ExitCode != 0, message: strings.TrimSpace(fmt.Sprintf("exit code %d %s", t.ExitCode, t.Message))}
 	}
-	if s.Submitter == nil || !metav1.IsControlledBy(s.Submitter, s.Job) {
+	if !s.hasSubmitter() {
 		return end{}
 	}
 	for _, c := range s.Submitter.Status.Conditions {
@@ -272,14 +302,8 @@ func submitterEnd(s Snapshot) end {
 
 // submitterUnfinished tells whether there is a submitter of ours that has not ended.
 func (p *planner) submitterUnfinished() bool {
-	switch p.job.Spec.SubmissionMode {
-	case rayv1.SidecarMode:
-		return p.sidecarStarted() && !p.submitterEnd().ended
-	case rayv1.K8sJobMode:
-		return p.s.Submitter != nil && metav1.IsControlledBy(p.s.Submitter, p.s.Job) && !p.submitterEnd().ended
-	default:
-		return false
-	}
+	started := p.s.hasSubmitter() || p.sidecarStarted()
+	return started && !p.submitterEnd().ended
 }
 
 func timeOrNil(t time.Time) *metav1.Time {

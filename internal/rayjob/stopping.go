@@ -11,6 +11,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 )
 
@@ -49,6 +50,8 @@ func (p *planner) suspending() {
 		p.finish()
 		return
 	}
+	// From here on Ray is not asked any more: what it says while its cluster goes says nothing about the job.
+	p.st.Submission = nil
 	if p.takenDown("the job is suspended") {
 		p.reset(rayv1.JobDeploymentStatusSuspended)
 	}
@@ -121,6 +124,10 @@ func (p *planner) rayJobMayRun() bool {
 // rayJobStopped has the Ray job stopped and tells whether nothing of it runs any more, as far as that can be found out in
 // a bounded time. The job's status is taken over from Ray when it has ended.
 func (p *planner) rayJobStopped() bool {
+	if p.endHeard() {
+		p.takeEnd(p.answer().Job)
+		return true
+	}
 	if !p.rayJobMayRun() {
 		return true
 	}
@@ -140,35 +147,40 @@ func (p *planner) rayJobStopped() bool {
 
 // stopStep does the next thing on the way to a stopped job and tells whether Ray has confirmed that it does not run.
 func (p *planner) stopStep(since time.Time) bool {
-	if p.st.Submission.ConfirmedTime == nil && p.submitterUnfinished() && p.job.Spec.SubmissionMode == rayv1.K8sJobMode {
+	if p.st.Submission.ConfirmedTime == nil {
 		// It might submit after Ray was found to know nothing.
-		p.deleteSubmitter("the job is not to be submitted any more")
-		return false
+		p.deleteUnfinishedSubmitter("the job is not to be submitted any more")
 	}
 	answer := p.answer()
-	if answer == nil || answer.Err != nil || p.s.Sending || len(p.submitterPods()) > 0 && p.st.Submission.ConfirmedTime == nil {
+	if answer == nil || answer.Err != nil || p.s.Sending {
 		return false
 	}
 	switch {
 	case answer.JobFound == poll.Missing:
-		return answer.Answered.After(since)
+		quiet, known := p.s.FirstSeen[seenQuiet]
+		return known && answer.Answered.After(since) && answer.Answered.After(quiet)
 	case answer.Job == nil:
 		return false
 	case !p.ours(answer.Job):
 		return true
 	case answer.Job.Status.Terminal():
-		p.take(answer.Job)
-		if p.st.JobStatus == rayv1.JobStatusStopped {
-			p.tell(action.Normal("StoppedRayJob", "Delete", fmt.Sprintf("Ray has stopped job %s", p.st.JobId)))
-		}
+		p.takeEnd(answer.Job)
 		return true
 	}
 	p.take(answer.Job)
-	sent := p.s.Stopped
-	if sent == nil || sent.SubmissionID != p.st.JobId || sent.Err != nil || sent.At.Before(since) {
+	sent := about(p.s.Stopped, p.st)
+	if sent == nil || sent.Err != nil || sent.At.Before(since) {
 		p.do(action.Stop{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), SubmissionID: p.st.JobId, Why: p.whyStop()})
 	}
 	return false
+}
+
+// takeEnd takes over how a job that was to be stopped has ended.
+func (p *planner) takeEnd(job *dashboard.JobDetails) {
+	p.take(job)
+	if p.st.JobStatus == rayv1.JobStatusStopped {
+		p.tell(action.Normal("StoppedRayJob", "Delete", fmt.Sprintf("Ray has stopped job %s", p.st.JobId)))
+	}
 }
 
 func (p *planner) whyStop() string {
@@ -182,13 +194,9 @@ func (p *planner) whyStop() string {
 	}
 }
 
-// submitterPods are the Pods of the submitter that have not ended.
-func (p *planner) submitterPods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, pod := range p.s.SubmitterPods {
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+// unfinished are the Pods that have not ended.
+func unfinished(pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	})
 }

@@ -2,7 +2,9 @@ package rayjob
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,10 +17,22 @@ import (
 // record keeps which life of the head takes the job. Nothing is sent before that is written.
 func (p *planner) record(answer *poll.Observation) {
 	submission := &rayv1.RayJobSubmission{SessionName: answer.SessionName}
+	if p.st.Submission != nil {
+		submission.ConfirmedTime = p.st.Submission.ConfirmedTime
+	}
 	if head := p.s.Head; head != nil {
 		submission.HeadPod, submission.HeadPodUID, submission.HeadRestarts = head.Name, head.UID, restarts(head)
 	}
+	if p.st.JobStatus != rayv1.JobStatusNew && submission.ConfirmedTime == nil {
+		// Ray had the job when another operator, KubeRay perhaps, looked after it.
+		submission.ConfirmedTime = &metav1.Time{Time: p.now.Truncate(time.Second)}
+	}
 	p.st.Submission = submission
+}
+
+// unrecorded tells whether the life of the head that answers is not known to the status yet.
+func (p *planner) unrecorded(answer *poll.Observation) bool {
+	return p.st.Submission == nil || p.st.Submission.SessionName == "" && answer.SessionName != ""
 }
 
 // restarts is how often Ray's container of a head Pod was restarted.
@@ -100,13 +114,16 @@ func (p *planner) ours(job *dashboard.JobDetails) bool {
 	case p.job.Spec.SubmissionMode == rayv1.InteractiveMode:
 		return true
 	case marked:
-		return uid == string(p.job.UID)
+		attempt := job.Metadata[rayv1.MetadataAttempt]
+		return uid == string(p.job.UID) && (attempt == "" || attempt == strconv.Itoa(int(p.st.Attempt)))
 	case p.st.Submission != nil && p.st.Submission.ConfirmedTime != nil:
 		return true
-	case p.job.Spec.JobId == "", p.ownsCluster():
+	case p.ownsCluster(), p.st.JobId == childName(p.job, "submission", ""):
 		return true
+	case p.st.Attempt == 0 && p.job.Spec.JobId == "":
+		return true // begun by KubeRay, which draws its ids
 	default:
-		return p.hasOwnCommand() && p.s.Submitter != nil && metav1.IsControlledBy(p.s.Submitter, p.s.Job)
+		return p.hasOwnCommand() && p.s.hasSubmitter()
 	}
 }
 

@@ -15,6 +15,7 @@ var (
 	workers  = flag.Int("workers", 200, "workers of the large cluster")
 	taken    = flag.Int("taken", 200, "clusters that a new leader takes over")
 	small    = flag.Int("small", 30, "small clusters beside the large one")
+	jobs     = flag.Int("jobs", 100, "RayJobs on slow dashboards")
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }

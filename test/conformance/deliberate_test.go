@@ -52,7 +52,7 @@ func additions() []deliberateDifference {
 		{version: "v1", path: ".incarnations", attribute: "path", ours: "present", reason: reason},
 		{version: "v1", path: ".incarnations{}", attribute: "path", ours: "present", reason: reason},
 	}
-	for _, path := range []string{"attempt", "submission", "stopping", "postMortem", "conditions"} {
+	for _, path := range []string{"attempt", "submissionMode", "submission", "stopping", "postMortem", "conditions"} {
 		ours = append(ours, deliberateDifference{version: "v1", path: "=RayJob.status." + path + "...", attribute: "path", ours: "present", reason: job})
 	}
 	const cron = "our addition: what CronJob of Kubernetes has (api/v1/additions.md)"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -239,14 +238,15 @@ func (e *env) said(about client.Object, eventType, reason string) string {
 	e.t.Helper()
 	note := ""
 	e.Eventually(func() []string {
-		events := e.Events(e.t, about)
-		i := slices.IndexFunc(events, func(event eventsv1.Event) bool { return event.Reason == reason && event.Type == eventType })
-		if i >= 0 {
-			note = events[i].Note
+		var reasons []string
+		for _, event := range e.Events(e.t, about) {
+			reasons = append(reasons, event.Type+" "+event.Reason)
+			if event.Type == eventType && event.Reason == reason {
+				note = event.Note
+			}
 		}
-		return e.EventReasons(e.t, about)
-	}).Should(ContainElement(reason))
-	e.Expect(note).ToNot(BeEmpty(), "the event %s is not %s", reason, eventType)
+		return reasons
+	}).Should(ContainElement(eventType + " " + reason))
 	return note
 }
 

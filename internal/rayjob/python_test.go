@@ -44,6 +44,8 @@ type fakeDashboard struct {
 	token   string
 	// unwell is how many more times it says that it cannot reach the GCS.
 	unwell atomic.Int32
+	// away is how many more times nobody answers what is asked after that.
+	away atomic.Int32
 }
 
 func (d *fakeDashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +54,8 @@ func (d *fakeDashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Health check failed due to: no GCS", http.StatusServiceUnavailable)
 	case r.URL.Path == "/api/gcs_healthz":
 		fmt.Fprint(w, "success")
+	case d.away.Add(-1) >= 0:
+		panic(http.ErrAbortHandler) // the connection is cut
 	case d.token != "" && r.Header.Get("x-ray-authorization") != "Bearer "+d.token:
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)
 	case r.URL.Path == "/api/version":
@@ -121,6 +125,7 @@ func TestScriptsWithRealPython(t *testing.T) {
 		env    map[string]string
 		known  bool
 		unwell int32
+		away   int32
 		status string
 		token  string
 		want   outcome
@@ -136,6 +141,8 @@ func TestScriptsWithRealPython(t *testing.T) {
 			want: outcome{Code: 1}, says: "did not become healthy within 300 seconds"},
 		"a second submitter": {mode: "submitter", edit: session("another"), known: true, want: outcome{Followed: true}},
 		"the same head":      {mode: "submitter", edit: session("session_1"), want: outcome{Submitted: true, Followed: true}},
+		"a head that is away for a moment": {mode: "submitter", edit: session("session_1"), away: 1, want: outcome{Submitted: true, Followed: true},
+			says: "The Ray dashboard does not answer, trying again: Remote end closed connection without response"},
 		"another head": {mode: "submitter", edit: session("session_0"), want: outcome{Code: 1},
 			says: "The head of the Ray cluster was replaced (session session_1 instead of session_0). The job is not submitted to the new one."},
 		"the same head, asking for a token": {mode: "submitter", edit: session("session_1"), token: "secret", env: map[string]string{"RAY_AUTH_TOKEN": "secret"},
@@ -153,6 +160,7 @@ func TestScriptsWithRealPython(t *testing.T) {
 			c := pythonContainer(t, python)
 			dashboard := &fakeDashboard{session: "session_1", token: tc.token}
 			dashboard.unwell.Store(tc.unwell)
+			dashboard.away.Store(tc.away)
 			server := httptest.NewServer(dashboard)
 			defer server.Close()
 			c.put(t, "token", "secret\n")

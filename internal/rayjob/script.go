@@ -29,27 +29,38 @@ const (
 	pythonHealthy = `import sys, urllib.request; ` +
 		`sys.exit(b"success" not in urllib.request.urlopen(sys.argv[1] + "/api/gcs_healthz", timeout=10).read())`
 
+	// pythonPatience lets a program ask again while nobody answers. What the dashboard refuses is not asked for again.
+	pythonPatience = `import json, os, sys, time, urllib.request
+def patiently(ask, seconds=300):
+    end = time.monotonic() + seconds
+    while True:
+        try: return ask()
+        except OSError as e:
+            if getattr(e, "code", 500) < 500 or time.monotonic() > end: raise
+            print("The Ray dashboard does not answer, trying again:", e, flush=True)
+            time.sleep(2)
+`
 	// pythonSameHead fails unless the head at the first argument is in the session that the second one names.
-	pythonSameHead = `import json, os, sys, urllib.request
-token, path = os.environ.get("RAY_AUTH_TOKEN"), os.environ.get("RAY_AUTH_TOKEN_PATH", "/var/run/secrets/ray.io/serviceaccount/token")
+	pythonSameHead = pythonPatience + `token, path = os.environ.get("RAY_AUTH_TOKEN"), os.environ.get("RAY_AUTH_TOKEN_PATH", "/var/run/secrets/ray.io/serviceaccount/token")
 if not token and os.path.exists(path): token = open(path).read().strip()
 headers = {"x-ray-authorization": "Bearer " + token} if token else {}
 request = urllib.request.Request(sys.argv[1] + "/api/version", headers=headers)
-session = json.load(urllib.request.urlopen(request, timeout=30)).get("session_name")
+session = json.load(patiently(lambda: urllib.request.urlopen(request, timeout=30))).get("session_name")
 if session != sys.argv[2]: sys.exit("The head of the Ray cluster was replaced (session %s instead of %s). The job is not submitted to the new one." % (session, sys.argv[2]))`
 
 	// pythonClient is the beginning of programs that use Ray's own client, which knows tokens and uploads local files.
-	pythonClient = `import json, os, sys, time
-from ray.job_submission import JobSubmissionClient
-client = JobSubmissionClient(sys.argv[1], headers=json.loads(os.environ.get("RAY_JOB_HEADERS", "null")))
+	pythonClient = pythonPatience + `from ray.job_submission import JobSubmissionClient
+client = patiently(lambda: JobSubmissionClient(sys.argv[1], headers=json.loads(os.environ.get("RAY_JOB_HEADERS", "null"))), 30)
 `
-	// pythonSubmit submits what the second argument holds.
+	// pythonSubmit submits what the second argument holds, once: if the answer were lost and the head replaced, a second
+	// try would run the job on the new head, which nobody follows.
 	pythonSubmit = pythonClient + `client.submit_job(**json.loads(sys.argv[2]))
 print("The job is submitted.")`
 
 	// pythonVerdict waits for the end of the job that the second argument names, and fails unless it succeeded.
-	pythonVerdict = pythonClient + `while client.get_job_status(sys.argv[2]) not in ("STOPPED", "SUCCEEDED", "FAILED"): time.sleep(2)
-sys.exit(client.get_job_status(sys.argv[2]) != "SUCCEEDED")`
+	pythonVerdict = pythonClient + `status = lambda: patiently(lambda: client.get_job_status(sys.argv[2]))
+while status() not in ("STOPPED", "SUCCEEDED", "FAILED"): time.sleep(2)
+sys.exit(status() != "SUCCEEDED")`
 )
 
 // submitScript waits for the dashboard, submits unless Ray has the job already, and follows the log. When the life of

@@ -18,7 +18,7 @@ import (
 )
 
 // probes is how many clusters an operator is given, one after the other, to tell how fast a head comes.
-const probes = 25
+const probes = 11
 
 // site is a namespace with an operator of its own, and remembers when that last made a Pod.
 type site struct {

@@ -186,14 +186,14 @@ func (e *env) status(cluster *rayv1.RayCluster) rayv1.RayClusterStatus {
 func (e *env) said(about client.Object, eventType, reason string) string {
 	e.t.Helper()
 	note := ""
-	e.Eventually(func() []string {
+	e.Eventually(func() bool {
 		events := e.Events(e.t, about)
 		i := slices.IndexFunc(events, func(event eventsv1.Event) bool { return event.Reason == reason && event.Type == eventType })
 		if i >= 0 {
 			note = events[i].Note
 		}
-		return e.EventReasons(e.t, about)
-	}).Should(ContainElement(reason))
+		return i >= 0
+	}).Should(BeTrue(), "there is no %s event %s", eventType, reason)
 	return note
 }
 

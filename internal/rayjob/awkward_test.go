@@ -110,6 +110,29 @@ func TestPlanRemembers(t *testing.T) {
 	})
 }
 
+func TestPlanLooksAgain(t *testing.T) {
+	refused := func(s *Snapshot) {
+		s.HeadService.Spec.Selector = nil
+		s.HeadService.Annotations = nil
+		s.Holds = map[string]action.Hold{"Service/train-head-svc": {Until: now.Add(2 * time.Second)}}
+	}
+	for name, tc := range map[string]struct {
+		given Snapshot
+		want  time.Duration
+	}{
+		"for an answer of this term, which may be the same as the one before": {given(running, ready, confirmed), pollAgain},
+		"when a refused Service may be tried again":                           {given(running, ready, confirmed, answer(raySays(dashboard.JobRunning)), refused), 2 * time.Second},
+		"not at all while Ray runs the job":                                   {given(running, ready, confirmed, answer(raySays(dashboard.JobRunning))), 0},
+		"not at all when suspended":                                           {given(rayv1.JobDeploymentStatusSuspended, suspended), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Plan(tc.given, settings, now).LookAgain; got != tc.want {
+				t.Errorf("looks again after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestConditionsOfEveryPhase(t *testing.T) {
 	stalledCluster := func(s *Snapshot) {
 		s.Cluster.Status.Conditions = []metav1.Condition{{Type: rayv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ImagePullBackOff", Message: "head: no such image"}}

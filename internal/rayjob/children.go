@@ -261,7 +261,8 @@ func (p *planner) headService() {
 		a.Observed, a.Why = live, "the Service must lead to the present cluster"
 		a.Done = action.Normal("UpdatedService", "Update", "updated Service")
 	}
-	if hold := p.s.Holds[a.Key()]; hold.Until.After(p.now) {
+	if wait := p.s.Holds[a.Key()].Until.Sub(p.now); wait > 0 {
+		p.again(wait)
 		return
 	}
 	p.do(a)

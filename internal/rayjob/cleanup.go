@@ -36,7 +36,8 @@ func (p *planner) cleanUp() {
 	}
 	due := rayv1.DeleteNone
 	for _, step := range p.deletions() {
-		if left := p.st.EndTime.Add(step.after).Sub(p.now); left > 0 {
+		// An end in the future was written by a leader whose clock was ahead.
+		if left := min(p.st.EndTime.Add(step.after).Sub(p.now), step.after); left > 0 {
 			p.again(left)
 		} else if strength(step.policy) > strength(due) {
 			due = step.policy

@@ -71,8 +71,12 @@ func (p *planner) endHeard() bool {
 		!p.otherSession(p.st.Submission) && p.ours(answer.Job)
 }
 
-// ask has Ray asked about the job from now on.
+// ask has Ray asked about the job from now on. The poller wakes the job when an answer is another than the one before. Where
+// that was given in an earlier term it is not looked at, and the same answer in this term wakes nobody.
 func (p *planner) ask() {
+	if p.answer() == nil {
+		p.again(pollAgain)
+	}
 	p.decision.Ask = &Question{BaseURL: p.address(), SubmissionID: p.st.JobId, Secret: p.secret()}
 }
 

@@ -5,22 +5,34 @@
 // happens next, so a seed stands for one history and can be played again.
 //
 // While faults last, operators die or stop between any two requests, two of them lead at once, caches of single kinds
-// stand still or miss what came and went, requests are refused, lost, answered in vain, or arrive long after their sender
-// lost its term, the API server goes away, and clocks jump. Then the world is left in peace. What must hold:
+// stand still or miss what came and went, requests to the API server and to Ray are refused, lost, answered in vain, or
+// arrive long after their sender lost its term, the API server goes away, Ray is silent or slow, submitter Pods are killed,
+// and clocks jump. Then the world is left in peace. What must hold:
 //
 //   - it settles within a bounded number of rounds, and then neither this leader nor the next one writes anything;
 //   - what is there in the end is what an undisturbed run ends with;
 //   - every kind of object was created and deleted as often as in the undisturbed run;
 //   - there is never a second head, never a second Pod in one place, no name of a Pod is used twice;
-//   - Ray is given each submission once;
-//   - no write is accepted after one of a later term.
+//   - no write is accepted after one of a later term;
+//   - a cluster that belongs to a user is never deleted, and its spec never changed.
+//
+// Of RayJobs (oracles_jobs_test.go):
+//
+//   - Ray is given each submission once, over all lives of all heads, and only for an attempt that is under way;
+//   - what a RayJob says of its job is what Ray says or said; a last word stays; a job that runs, or of which this leader
+//     has heard that it succeeded, is never reported as failed or lost;
+//   - it ends once, each attempt is counted once, and it stays unfinished only for a reason;
+//   - Suspended means that no Pod of the attempt is there; after the end no submitter runs, and no cluster that was to go
+//     is there; no job runs on in Ray for which no RayJob stands, unless an event says so; a job of someone else is
+//     never stopped.
 //
 // A reconcile happens only for an event that was delivered, for a requeue that is due, or for the start of a term, as in
 // reality, so a wake-up that is missing leaves the world in a wrong state and is found.
 //
 // Scenarios are data (scenarios_test.go): a new kind of object joins by adding scenarios, and its reconciler to mustSetUp.
 //
-// What the model takes for granted: clocks of operators and of Kubernetes are less than 20 seconds apart where a submitter
-// Job is judged by the time of its end; a network does not hold a request of an operator until that same Pod leads again
-// (the fence compares Pods, not terms); a request whose answer was lost does not arrive after its sender has looked.
+// What the model takes for granted: clocks of operators are less than 20 seconds apart where a spec has time limits, which
+// count from times that another operator may have written down; a network does not hold a request of an operator until that
+// same Pod leads again (the fence compares Pods, not terms); a request whose answer was lost does not arrive after its sender
+// has looked; a submitter's script submits to the head that it has just looked at.
 package sim

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,8 +33,12 @@ type holder struct {
 	term int64
 }
 
-// admit is the fence: of the operators, only the Pod that the holder object names may write.
+// admit is the fence: of the operators, only the Pod that the holder object names may write. In a namespace that is being
+// deleted nothing can be made.
 func (w *world) admit(r kube.Request) error {
+	if w.vanishing && r.Verb == kube.Create {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: r.Kind}, r.Name.Name, errors.New("the namespace is being terminated"))
+	}
 	if !isOperator(r.Sender) || w.plan.broken == noFence || r.Sender.UID == w.holder.uid {
 		return nil
 	}
@@ -73,6 +78,7 @@ func (w *world) lapse(p *process) {
 func (w *world) endTerm(p *process) {
 	w.note("%s: term %d is over", p.uid, p.term)
 	p.stage = standby
+	clear(p.poller.saw)
 	for _, c := range slices.Clone(w.calls) {
 		if c.worker != nil && c.worker.process == p {
 			w.abandon(c)

@@ -20,6 +20,8 @@ const (
 	noBarrier       breakage = "the barrier"
 	noPreconditions breakage = "the preconditions"
 	noNames         breakage = "the derived names"
+	noSubmission    breakage = "the memory of the submission"
+	noGuard         breakage = "the guard of the submitter"
 )
 
 // fault is a kind of perturbation.
@@ -38,10 +40,14 @@ const (
 	lostRequest fault = "lost request"
 	lostAnswer  fault = "lost answer"
 	slowRequest fault = "slow request"
+	slowRay     fault = "slow answer of Ray"
+	noAnswer    fault = "no answer of Ray"
+	podKilled   fault = "submitter Pod killed"
 )
 
 func allFaults() []fault {
-	return []fault{crash, pause, stale, away, clockJump, twoLeaders, leaseCut, mergeEvents, apiError, lostRequest, lostAnswer, slowRequest}
+	return []fault{crash, pause, stale, away, clockJump, twoLeaders, leaseCut, mergeEvents, apiError, lostRequest, lostAnswer, slowRequest,
+		slowRay, noAnswer, podKilled}
 }
 
 // plan is what a seed decides before the history begins.
@@ -59,11 +65,16 @@ type plan struct {
 	tornReads bool
 	// hasty users do not wait until what they asked for before is done.
 	hasty bool
+	// rushAt is the step before which a scenario in a rush makes no change.
+	rushAt int
 	// lateOwn lets requests of an earlier term arrive while their sender leads again.
 	lateOwn bool
 	// incident happens at the request with that number.
 	incident incident
 	at       int
+	// answer happens at the answer of Ray with that number which is news.
+	answer   answerIncident
+	atAnswer int
 	// length is the number of random steps in a stage.
 	length int
 }
@@ -120,6 +131,10 @@ func (w *world) strike() {
 		p.leaseCut = w.rng.IntN(2) == 0
 	case leaseCut:
 		p.leaseCut = true
+	case podKilled:
+		if !w.killSubmitter() {
+			return
+		}
 	default:
 		return
 	}

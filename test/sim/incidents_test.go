@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
 )
 
 // incident is one fault at one request that changes something.
@@ -50,6 +52,45 @@ func incidents() []incident {
 	}
 }
 
+// answerIncident is one fault at one answer of Ray that is news.
+type answerIncident struct {
+	name    string
+	restart bool
+	// strike tells whether the answer is not heard.
+	strike func(p *process) (unheard bool)
+}
+
+// atAnswer lets happen what is to happen at an answer of Ray, and tells whether it is not heard.
+func (w *world) atAnswer(p *process, before, after poll.Observation) bool {
+	if !tells(before, after) {
+		return false
+	}
+	w.heard++
+	if w.heard != w.plan.atAnswer {
+		return false
+	}
+	w.note("incident: %s: %s", w.plan.answer.name, tidings(after))
+	return w.plan.answer.strike(p)
+}
+
+// answerIncidents are tried at every answer of Ray that is news, in every scenario with a RayJob.
+func answerIncidents() []answerIncident {
+	dies := func(p *process) bool { p.world.doomed = p; return true }
+	return []answerIncident{
+		{name: "the leader dies instead of hearing it, and comes back with empty memory", restart: true, strike: dies},
+		{name: "the leader dies instead of hearing it, and another one takes over", strike: dies},
+		{name: "the leader hears it and stops, another one does the work, and then it goes on", strike: func(p *process) bool {
+			p.paused = true
+			p.world.aftermath = func() { p.paused = false; p.world.lapse(p) }
+			return false
+		}},
+		{name: "Ray answers nobody for a while", strike: func(p *process) bool {
+			p.world.raySilent = p.world.mono + aWhile
+			return true
+		}},
+	}
+}
+
 // stopped stops a process until everything is settled without it.
 func stopped(p *process, c *call) {
 	p.paused, c.held = true, true
@@ -75,21 +116,43 @@ func TestIncidentAtEveryWrite(t *testing.T) {
 			if want.sent < 5 {
 				t.Fatalf("only %d writes: the scenario does not do what it says", want.sent)
 			}
+			spots := spotsIn(s, want)
 			for _, incident := range incidents() {
-				for at := 1; at <= want.sent; at++ {
+				for _, at := range spots {
 					p := undisturbed()
 					p.incident, p.at = incident, at
 					l.check(t, s, want, p)
 				}
 			}
-			t.Logf("%d incidents at each of %d writes", len(incidents()), want.sent)
+			for _, incident := range answerIncidents() {
+				for at := 1; at <= want.heard; at++ {
+					p := undisturbed()
+					p.answer, p.atAnswer = incident, at
+					l.check(t, s, want, p)
+				}
+			}
+			t.Logf("%d incidents at each of %d writes, %d at each of %d answers of Ray",
+				len(incidents()), len(spots), len(answerIncidents()), want.heard)
 		})
 	}
+}
+
+// spotsIn are the numbers of the requests at which incidents are tried. What is written for a cluster is the same for every
+// RayJob, and tried in the scenarios of clusters.
+func spotsIn(s *scenario, want result) []int {
+	if s.ofJobs {
+		return want.forJobs
+	}
+	spots := make([]int, want.sent)
+	for i := range spots {
+		spots[i] = i + 1
+	}
+	return spots
 }
 
 func (l *lab) check(t *testing.T, s *scenario, want result, p plan) {
 	t.Helper()
 	if wrong := s.compare(want, l.run(s, p), false); len(wrong) > 0 {
-		t.Errorf("at write %d, %s: %s\n%s", p.at, p.incident.name, strings.Join(wrong, "\n"), tail(l.trace(s, p), 40))
+		t.Errorf("at write %d, answer %d, %s%s: %s\n%s", p.at, p.atAnswer, p.incident.name, p.answer.name, strings.Join(wrong, "\n"), tail(l.trace(s, p), 40))
 	}
 }

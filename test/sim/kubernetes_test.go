@@ -3,15 +3,18 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 type object = client.Object
+
+// gcPause is the time between two rounds of the garbage collector.
+const gcPause = 2 * time.Second
 
 // deed is something that a part of the world other than the operator can do now.
 type deed struct {
@@ -22,23 +25,26 @@ type deed struct {
 // deeds returns what scheduler, kubelet, Job controller, garbage collector and Ray can do now, in a fixed order.
 func (w *world) deeds() []deed {
 	var deeds []deed
-	for _, stored := range w.server.List("Pod") {
-		if d := w.kubelet(stored.(*corev1.Pod)); d != nil {
+	add := func(d *deed) {
+		if d != nil {
 			deeds = append(deeds, *d)
 		}
 	}
+	for _, stored := range w.server.List("Pod") {
+		add(w.kubelet(stored.(*corev1.Pod)))
+		add(w.submitter(stored.(*corev1.Pod)))
+	}
 	for _, stored := range w.server.List("Job") {
-		if d := w.submitter(stored.(*batchv1.Job)); d != nil {
-			deeds = append(deeds, *d)
-		}
+		add(w.jobController(stored.(*batchv1.Job)))
 	}
 	for _, job := range w.rayJobs {
 		if w.canProgress(job) {
 			deeds = append(deeds, deed{"Ray works", func() { w.progress(job) }})
 		}
 	}
-	if orphans := w.server.Orphans(); len(orphans) > 0 {
+	if orphans := w.server.Orphans(); len(orphans) > 0 && w.mono >= w.collected+gcPause {
 		deeds = append(deeds, deed{"garbage collection", func() {
+			w.collected = w.mono
 			for _, orphan := range orphans {
 				w.must(w.server.Remove("garbage collector", orphan, false))
 			}
@@ -63,13 +69,43 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 		return change("start", func(p *corev1.Pod) {
 			w.ips++
 			p.Status.Phase, p.Status.PodIP = corev1.PodRunning, fmt.Sprintf("10.0.%d.%d", w.ips/250, w.ips%250+1)
+			for _, container := range p.Spec.Containers {
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, State: running()})
+			}
 		})
-	case pod.Status.Phase == corev1.PodRunning && len(pod.Status.Conditions) == 0:
+	case pod.Status.Phase == corev1.PodRunning && rayContainer(pod).State.Running != nil && !rayContainer(pod).Ready && submitterIn(pod) != 0:
 		return change("ready", func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			all := corev1.ConditionTrue
+			for i := range p.Status.ContainerStatuses {
+				status := &p.Status.ContainerStatuses[i]
+				status.Ready = status.State.Running != nil
+				if !status.Ready {
+					all = corev1.ConditionFalse
+				}
+			}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all}}
 		})
 	}
 	return nil
+}
+
+func running() corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+}
+
+// restart lets the container in which Ray runs start anew in a Pod that stays, or end for good where the Pod says so.
+func (w *world) restart(pod *corev1.Pod) {
+	w.must(w.server.Change("kubelet", pod, "status", func(o object) {
+		p := o.(*corev1.Pod)
+		status := &p.Status.ContainerStatuses[0]
+		status.Ready = false
+		if p.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
+		} else {
+			status.RestartCount++
+		}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+	}))
 }
 
 // bind is the one change to a Pod that is not one of its status.
@@ -88,37 +124,4 @@ func (w *world) secretsThere(pod *corev1.Pod) bool {
 		return env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil &&
 			w.server.Get("Secret", types.NamespacedName{Namespace: pod.Namespace, Name: env.ValueFrom.SecretKeyRef.Name}) == nil
 	})
-}
-
-// submitter is what the Pod of a submitter Job does next: it submits once, unless Ray knows the job, and ends with it.
-func (w *world) submitter(job *batchv1.Job) *deed {
-	if len(job.Status.Conditions) > 0 || job.DeletionTimestamp != nil {
-		return nil
-	}
-	env := func(name string) string {
-		for _, env := range job.Spec.Template.Spec.Containers[0].Env {
-			if env.Name == name {
-				return env.Value
-			}
-		}
-		return ""
-	}
-	id := env("RAY_JOB_SUBMISSION_ID")
-	head := w.headAt(env("RAY_DASHBOARD_ADDRESS"))
-	if head == nil {
-		return nil
-	}
-	known := w.jobOn(head, id)
-	switch {
-	case known == nil && w.submitted[id] == 0:
-		return &deed{"submitter submits", func() { w.startJob(head, id) }}
-	case known != nil && known.Status.Terminal():
-		return &deed{"submitter ends", func() {
-			w.must(w.server.Change("job controller", job, "status", func(o object) {
-				o.(*batchv1.Job).Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue,
-					LastTransitionTime: metav1.NewTime(w.now())}}
-			}))
-		}}
-	}
-	return nil
 }

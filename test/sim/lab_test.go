@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"os"
+	"runtime/debug"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -8,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -15,6 +18,12 @@ import (
 	"github.com/heliostat-io/heliostat/internal/operator"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
+
+// TestMain lets the garbage of thousands of worlds wait: what lives at one time is little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // lab holds what all histories of a test share.
 type lab struct {
@@ -24,11 +33,33 @@ type lab struct {
 	// cached are the kinds as the barrier wants them.
 	cached    []leadership.CachedKind
 	scenarios []scenario
+	// ofClusters and ofJobs are the places of the scenarios of either kind for which seeds are drawn.
+	ofClusters, ofJobs []int
+	// only are what caches select of a kind, as internal/operator sets them up.
+	only map[string]labels.Selector
 	// undisturbed are the results without a fault, by scenario.
 	undisturbed []result
 }
 
+// newLab returns a laboratory with the results of all scenarios without a fault.
 func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := rawLab(t)
+	for i := range l.scenarios {
+		s := &l.scenarios[i]
+		r := l.run(s, undisturbed())
+		for _, failure := range r.failures {
+			t.Errorf("%s, without a fault: %s", s.name, failure)
+		}
+		l.undisturbed = append(l.undisturbed, r)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return l
+}
+
+func rawLab(t *testing.T) *lab {
 	t.Helper()
 	scheme, err := operator.Scheme()
 	if err != nil {
@@ -42,20 +73,23 @@ func newLab(t *testing.T) *lab {
 	}
 	l := &lab{schema: schema, kinds: schema.Kinds(), watched: []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"},
 		scenarios: append(clusterScenarios(), jobScenarios()...)}
+	for i, s := range l.scenarios {
+		switch {
+		case s.calm:
+		case s.ofJobs:
+			l.ofJobs = append(l.ofJobs, i)
+		default:
+			l.ofClusters = append(l.ofClusters, i)
+		}
+	}
+	l.only = map[string]labels.Selector{"Job": labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})}
 	for _, name := range l.kinds {
 		kind, list := schema.Describe(name)
-		l.cached = append(l.cached, leadership.CachedKind{Kind: kind, List: list})
-	}
-	for i := range l.scenarios {
-		s := &l.scenarios[i]
-		r := l.run(s, undisturbed())
-		for _, failure := range r.failures {
-			t.Errorf("%s, without a fault: %s", s.name, failure)
+		cached := leadership.CachedKind{Kind: kind, List: list}
+		if only := l.only[name]; only != nil {
+			cached.Selector = client.MatchingLabelsSelector{Selector: only}
 		}
-		l.undisturbed = append(l.undisturbed, r)
-	}
-	if t.Failed() {
-		t.FailNow()
+		l.cached = append(l.cached, cached)
 	}
 	return l
 }

@@ -42,6 +42,9 @@ func (p *process) exchange(ctx context.Context, c *call) (any, error) {
 	c.worker, c.sender = worker, kube.Sender{Name: p.name, UID: p.uid, Term: p.term}
 	if c.mutates {
 		w.sent++
+		if worker.forJobs {
+			w.forJobs = append(w.forJobs, w.sent)
+		}
 	}
 	w.calls = append(w.calls, c)
 	if c.mutates && w.sent == w.plan.at {
@@ -161,7 +164,7 @@ func (r cached) List(ctx context.Context, into client.ObjectList, options ...cli
 func (r cached) wait(ctx context.Context, kind string, rv int64) error {
 	p := r.process
 	worker := workerOf(ctx)
-	if worker == nil || !worker.busy {
+	if worker == nil || !worker.busy || p.hears {
 		return nil // a handler of events, which waits for nothing
 	}
 	seen := func() bool { return !p.world.plan.readOwnWrites || p.cache.Seen(kind, rv) }

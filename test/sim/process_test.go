@@ -57,6 +57,9 @@ type process struct {
 	// speed is how quickly its caches learn of changes, compared with other things that happen.
 	speed int
 
+	// hears means that its caches are learning of a change, and tell the handlers of events.
+	hears bool
+
 	// Its view of the election, on the monotonic clock.
 	stage    stage
 	term     int64
@@ -93,6 +96,8 @@ type worker struct {
 	name    string
 	queue   *queue // nil for the one that sends to Ray
 	resume  chan struct{}
+	// forJobs is true for what works for RayJobs and not for RayClusters.
+	forJobs bool
 	// busy means that it has work that is not done; parked, that it waits within that work until ready says so.
 	busy, parked bool
 	ready        func() bool
@@ -125,6 +130,13 @@ func (w *worker) goOn() {
 // canGoOn tells whether a worker waits for nothing but its turn.
 func (w *worker) canGoOn() bool { return w.parked && (w.ready == nil || w.ready()) }
 
+// learn lets its caches learn of changes.
+func (p *process) learn(how func(kind string), kind string) {
+	p.hears = true
+	how(kind)
+	p.hears = false
+}
+
 type workerKey struct{}
 
 func workerOf(ctx context.Context) *worker {
@@ -142,14 +154,14 @@ func (w *world) launch(name string) *process {
 	mgr := &simManager{process: p}
 	p.mustSetUp(mgr)
 	for i, c := range mgr.controllers {
-		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), resume: make(chan struct{})}
+		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), forJobs: i == jobController, resume: make(chan struct{})}
 		worker.queue = newQueue(worker)
 		useQueue(c, worker.queue)
 		p.workers = append(p.workers, worker)
 		p.run(func() { _ = c.Start(context.WithValue(ctx, workerKey{}, worker)) })
 		<-w.control
 	}
-	p.ray = &worker{process: p, name: name + "/ray", resume: make(chan struct{})}
+	p.ray = &worker{process: p, name: name + "/ray", forJobs: true, resume: make(chan struct{})}
 	p.run(func() { p.sendToRay(context.WithValue(ctx, workerKey{}, p.ray)) })
 	w.processes = append(w.processes, p)
 	w.note("%s starts", p.uid)
@@ -170,6 +182,9 @@ func useQueue(controller manager.Runnable, q *queue) {
 	reflect.ValueOf(controller).Elem().FieldByName("NewQueue").Set(reflect.ValueOf(make))
 }
 
+// jobController is the place of the controller of RayJobs in the order in which mustSetUp wires them.
+const jobController = 1
+
 // mustSetUp wires the real reconcilers as internal/operator does.
 func (p *process) mustSetUp(mgr manager.Manager) {
 	w := p.world
@@ -187,7 +202,7 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 			made = action.NewMade(p)
 		}
 		return &action.Executor{Client: client, Live: live{p}, Gate: gate{p}, Fenced: p.fenced,
-			Events: silent{}, Ray: p.sender, Made: made, Parallel: 1}
+			Events: listener{w}, Ray: p.sender, Made: made, Parallel: 1}
 	}
 	err := errors.Join(
 		(&raycluster.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
@@ -314,8 +329,12 @@ func (s panicSink) WithValues(...any) logr.LogSink { return s }
 // WithName returns the same sink.
 func (s panicSink) WithName(string) logr.LogSink { return s }
 
-// silent takes events and drops them.
-type silent struct{}
+// listener takes events, and keeps those that tell of a job which may run on.
+type listener struct{ world *world }
 
-// Eventf does nothing.
-func (silent) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+// Eventf takes one event.
+func (l listener) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	if reason == "FailedToStopRayJob" {
+		l.world.gaveUp = append(l.world.gaveUp, fmt.Sprintf(note, args...))
+	}
+}

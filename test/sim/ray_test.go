@@ -1,11 +1,9 @@
 package sim
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,38 +16,78 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
-	"github.com/heliostat-io/heliostat/internal/ray/poll"
-	"github.com/heliostat-io/heliostat/internal/wake"
 )
 
 // errNoHead is the answer where no head is ready.
 var errNoHead = errors.New("connect: connection refused")
 
-// rayJob is a job as one head knows it. It is lost with that head.
+// stopTime is how long Ray takes to end a driver that was asked to stop.
+const stopTime = 3 * time.Second
+
+// Outcomes of jobs that do not end by themselves.
+const (
+	// forever is a driver that runs until it is stopped.
+	forever dashboard.JobStatus = ""
+	// untilStopped is one that succeeds just when it is to be stopped.
+	untilStopped dashboard.JobStatus = "until stopped"
+	// unstoppable is one that Ray cannot stop.
+	unstoppable dashboard.JobStatus = "unstoppable"
+)
+
+// rayJob is a job as one life of a head knows it. It is lost with that life.
 type rayJob struct {
 	dashboard.JobDetails
-	head types.UID
-	ends dashboard.JobStatus
+	// session is the life of the head, cluster the one that it belongs to.
+	session string
+	cluster types.UID
+	ends    dashboard.JobStatus
+	// stopAt is when the driver that was asked to stop will have ended; zero for others.
+	stopAt time.Duration
+	// foreign jobs were submitted by nobody whom a RayJob stands for.
+	foreign bool
 }
 
-// headAt returns the ready head Pod behind the address of a head Service, or nil.
+// sessionOf names the life of a head as Ray does: it is another one after each start of the container.
+func sessionOf(head *corev1.Pod) string {
+	return fmt.Sprintf("session_%s_%d", head.UID, rayContainer(head).RestartCount)
+}
+
+// rayContainer is the status of the container in which Ray runs.
+func rayContainer(pod *corev1.Pod) corev1.ContainerStatus {
+	if len(pod.Status.ContainerStatuses) == 0 {
+		return corev1.ContainerStatus{}
+	}
+	return pod.Status.ContainerStatuses[0]
+}
+
+// headAt returns the head Pod that answers at the address of a head Service, or nil.
 func (w *world) headAt(address string) *corev1.Pod {
-	service, _, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ".")
-	found := w.server.Get("Service", types.NamespacedName{Namespace: namespace, Name: service})
+	name, _, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ".")
+	found := w.server.Get("Service", named(name))
 	if found == nil {
 		return nil
 	}
-	owner := metav1.GetControllerOf(found)
-	for _, object := range w.server.List("Pod") {
-		pod := object.(*corev1.Pod)
-		of := metav1.GetControllerOf(pod)
-		head := pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead
-		if head && owner != nil && of != nil && of.UID == owner.UID && podReady(pod) {
+	service := found.(*corev1.Service)
+	for _, stored := range w.server.List("Pod") {
+		pod := stored.(*corev1.Pod)
+		if selects(service, pod) && answers(pod) && (podReady(pod) || service.Spec.PublishNotReadyAddresses) {
 			return pod
 		}
 	}
 	return nil
 }
+
+func selects(service *corev1.Service, pod *corev1.Pod) bool {
+	for key, value := range service.Spec.Selector {
+		if pod.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// answers tells whether Ray on a head does.
+func answers(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && rayContainer(pod).Ready }
 
 func podReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -59,7 +97,7 @@ func podReady(pod *corev1.Pod) bool {
 
 func (w *world) jobOn(head *corev1.Pod, id string) *rayJob {
 	for _, job := range w.rayJobs {
-		if job.head == head.UID && job.SubmissionID == id {
+		if job.session == sessionOf(head) && job.SubmissionID == id {
 			return job
 		}
 	}
@@ -67,67 +105,81 @@ func (w *world) jobOn(head *corev1.Pod, id string) *rayJob {
 }
 
 // startJob is what Ray does with a submission under an id that it does not know.
-func (w *world) startJob(head *corev1.Pod, id string) {
-	ends := dashboard.JobSucceeded
-	if n := len(w.rayJobs); n < len(w.scenario.outcomes) {
-		ends = w.scenario.outcomes[n]
+func (w *world) startJob(head *corev1.Pod, id string, metadata map[string]string) {
+	job := w.newJob(head, id, metadata)
+	job.ends = dashboard.JobSucceeded
+	if w.started < len(w.scenario.outcomes) {
+		job.ends = w.scenario.outcomes[w.started]
 	}
-	job := &rayJob{head: head.UID, ends: ends}
-	job.SubmissionID, job.Status, job.StartTime = id, dashboard.JobPending, w.now()
-	w.rayJobs = append(w.rayJobs, job)
+	w.started++
 	w.note("Ray starts job %s", id)
 	w.count("submission")
-	w.submitted[id]++
-	if w.submitted[id] > 1 {
-		w.fail("Ray was given job %s a second time", id)
+	w.judgeSubmission(job)
+}
+
+// startForeign is what Ray does with a submission of someone whom no RayJob stands for.
+func (w *world) startForeign(head *corev1.Pod, id string) {
+	job := w.newJob(head, id, nil)
+	job.ends, job.foreign = forever, true
+	w.note("Ray starts job %s of someone else", id)
+}
+
+func (w *world) newJob(head *corev1.Pod, id string, metadata map[string]string) *rayJob {
+	job := &rayJob{session: sessionOf(head)}
+	if owner := metav1.GetControllerOf(head); owner != nil {
+		job.cluster = owner.UID
+	}
+	job.Type, job.SubmissionID, job.Status, job.StartTime, job.Metadata = dashboard.JobTypeSubmission, id, dashboard.JobPending, w.now(), metadata
+	w.rayJobs = append(w.rayJobs, job)
+	w.progressed++
+	return job
+}
+
+// canProgress tells whether a job goes on now.
+func (w *world) canProgress(job *rayJob) bool {
+	switch {
+	case job.Status.Terminal(), w.gone(job):
+		return false
+	case job.stopAt > 0 && job.ends != unstoppable:
+		return w.mono >= job.stopAt || job.byItself()
+	default:
+		return job.byItself()
 	}
 }
 
-// canProgress tells whether a job goes on by itself.
-func (w *world) canProgress(job *rayJob) bool {
-	last := job.Status == dashboard.JobRunning && job.ends == forever
-	return !job.Status.Terminal() && !last && !w.headGone(job)
+// byItself tells whether a job goes on without being stopped.
+func (job *rayJob) byItself() bool {
+	return job.Status == dashboard.JobPending || job.ends.Terminal()
 }
 
-// progress moves a job on by one state.
+// progress moves a job on by one state. A driver that is being stopped may still get to its own end before.
 func (w *world) progress(job *rayJob) {
-	switch job.Status {
-	case dashboard.JobPending:
+	stopped := job.stopAt > 0 && w.mono >= job.stopAt && job.ends != unstoppable
+	switch {
+	case stopped && job.ends == untilStopped:
+		job.Status, job.EndTime = dashboard.JobSucceeded, w.now()
+	case stopped:
+		job.Status, job.EndTime = dashboard.JobStopped, w.now()
+	case job.Status == dashboard.JobPending:
 		job.Status = dashboard.JobRunning
-	case dashboard.JobRunning:
+	default:
 		job.Status, job.EndTime = job.ends, w.now()
 	}
+	w.progressed++
 	w.note("Ray: job %s is %s", job.SubmissionID, job.Status)
 }
 
-// headGone tells whether the head of a job is gone, and the job with it.
-func (w *world) headGone(job *rayJob) bool {
-	return !slices.ContainsFunc(w.server.List("Pod"), func(pod object) bool { return pod.GetUID() == job.head })
-}
+// gone tells whether the life of the head that has a job is over, and the job with it.
+func (w *world) gone(job *rayJob) bool { return w.headOf(job) == nil }
 
-// http is the process's way to Ray.
-func (p *process) http() *http.Client { return &http.Client{Transport: transport{p}} }
-
-type transport struct{ process *process }
-
-// RoundTrip sends a request to the dashboard of a head.
-func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	var body []byte
-	if request.Body != nil {
-		var err error
-		if body, err = io.ReadAll(request.Body); err != nil {
-			return nil, err
+// headOf is the head in that life, or nil when it is over.
+func (w *world) headOf(job *rayJob) *corev1.Pod {
+	for _, stored := range w.server.List("Pod") {
+		if pod := stored.(*corev1.Pod); pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead && sessionOf(pod) == job.session {
+			return pod
 		}
 	}
-	c := &call{what: "Ray " + request.Method + " " + request.URL.Path, mutates: true, carryOut: func() (any, error) {
-		return t.process.world.dashboard(request.URL, body)
-	}}
-	answer, err := t.process.exchange(request.Context(), c)
-	if err != nil {
-		return nil, err
-	}
-	reply := answer.(reply)
-	return &http.Response{StatusCode: reply.code, Body: io.NopCloser(strings.NewReader(reply.body)), Header: http.Header{}}, nil
+	return nil
 }
 
 // reply is status code and body of an answer.
@@ -137,150 +189,53 @@ type reply struct {
 }
 
 // dashboard answers a request as Ray's dashboard does.
-func (w *world) dashboard(to *url.URL, body []byte) (any, error) {
+func (w *world) dashboard(method string, to *url.URL, body []byte) (any, error) {
 	head := w.headAt(to.Host)
-	if head == nil {
+	if head == nil || w.mono < w.raySilent {
 		return nil, errNoHead
 	}
-	path := strings.TrimPrefix(to.Path, "/api/jobs/")
-	if path == "" {
-		var request dashboard.SubmitRequest
-		if err := json.Unmarshal(body, &request); err != nil {
-			return reply{http.StatusBadRequest, err.Error()}, nil
-		}
-		if w.jobOn(head, request.SubmissionID) != nil {
-			return reply{http.StatusBadRequest, fmt.Sprintf("Job with submission_id %s already exists. Please use a different submission_id.", request.SubmissionID)}, nil
-		}
-		w.startJob(head, request.SubmissionID)
-		return reply{http.StatusOK, fmt.Sprintf(`{"job_id":%q,"submission_id":%q}`, request.SubmissionID, request.SubmissionID)}, nil
+	path, isJob := strings.CutPrefix(to.Path, "/api/jobs/")
+	id, isStop := strings.CutSuffix(path, "/stop")
+	switch {
+	case to.Path == "/api/version":
+		return reply{http.StatusOK, fmt.Sprintf(`{"version":"4","ray_version":"2.52.0","session_name":%q}`, sessionOf(head))}, nil
+	case method == http.MethodPost && isJob && path == "":
+		return w.takeSubmission(head, body), nil
+	case !isJob, method == http.MethodPost != isStop, method != http.MethodPost && method != http.MethodGet:
+		return reply{http.StatusMethodNotAllowed, "405: Method Not Allowed"}, nil
 	}
-	id := strings.TrimSuffix(path, "/stop")
 	job := w.jobOn(head, id)
 	if job == nil {
 		return reply{http.StatusNotFound, fmt.Sprintf("Job %s does not exist", id)}, nil
 	}
-	stopped := !job.Status.Terminal()
-	if stopped {
-		job.Status, job.EndTime = dashboard.JobStopped, w.now()
-		w.note("Ray: job %s is stopped", id)
+	if isStop {
+		return w.stopJob(job), nil
 	}
-	return reply{http.StatusOK, fmt.Sprintf(`{"stopped":%t}`, stopped)}, nil
+	return reply{http.StatusOK, text(map[string]any{"type": job.Type, "submission_id": id, "status": job.Status, "metadata": job.Metadata,
+		"start_time": job.StartTime.UnixMilli()})}, nil
 }
 
-// sendToRay is the goroutine that carries out what action.Ray was given, whenever the scheduler lets it.
-func (p *process) sendToRay(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.ray.resume:
-			p.world.didSend = p.sender.Step(ctx)
-			p.ray.busy = false
-			p.world.control <- struct{}{}
-		}
+func (w *world) takeSubmission(head *corev1.Pod, body []byte) reply {
+	var request dashboard.SubmitRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		return reply{http.StatusInternalServerError, err.Error()}
 	}
+	id := request.SubmissionID
+	if w.jobOn(head, id) != nil {
+		return reply{http.StatusInternalServerError,
+			fmt.Sprintf("Job with submission_id %s already exists. Please use a different submission_id.", id)}
+	}
+	w.startJob(head, id, request.Metadata)
+	return reply{http.StatusOK, fmt.Sprintf(`{"job_id":%q,"submission_id":%q}`, id, id)}
 }
 
-// letSend lets the goroutine for Ray go on, or take up a request, and tells whether there was one.
-func (p *process) letSend() bool {
-	if p.ray.parked {
-		if !p.ray.canGoOn() {
-			return false
-		}
-		p.ray.goOn()
-		return true
+// stopJob asks the driver to end, which takes a while.
+func (w *world) stopJob(job *rayJob) reply {
+	running := !job.Status.Terminal()
+	if running && job.stopAt == 0 {
+		job.stopAt = w.mono + stopTime
+		w.note("Ray: job %s is to stop", job.SubmissionID)
 	}
-	p.world.didSend = true // if it parks
-	p.ray.busy = true
-	p.ray.goOn()
-	return p.world.didSend
-}
-
-// poller stands in for internal/ray/poll: it asks when the scheduler says so, and wakes as that package does.
-type poller struct {
-	process *process
-	bell    *wake.Bell
-	seen    map[poll.Key]*tracked
-}
-
-// tracked is a target with the last answer about it, and when the next question is due.
-type tracked struct {
-	poll.Observation
-	next time.Duration
-}
-
-func newPoller(p *process) *poller { return &poller{process: p, seen: map[poll.Key]*tracked{}} }
-
-// askEvery is the pause between two questions about one job.
-const askEvery = 3 * time.Second
-
-// Track begins to ask about a target.
-func (a *poller) Track(target poll.Target) {
-	if seen := a.seen[target.Owner]; seen == nil || seen.Target != target {
-		a.seen[target.Owner] = &tracked{Observation: poll.Observation{Target: target}}
-	}
-}
-
-// Forget ends that.
-func (a *poller) Forget(key poll.Key) { delete(a.seen, key) }
-
-// Observation returns the last answer.
-func (a *poller) Observation(key poll.Key) (poll.Observation, bool) {
-	seen := a.seen[key]
-	if seen == nil {
-		return poll.Observation{}, false
-	}
-	return seen.Observation, true
-}
-
-// due returns the targets to ask about now, in order.
-func (a *poller) due() []poll.Key {
-	var due []poll.Key
-	for key, seen := range a.seen {
-		if seen.next <= a.process.world.mono {
-			due = append(due, key)
-		}
-	}
-	slices.SortFunc(due, func(a, b poll.Key) int { return strings.Compare(a.String(), b.String()) })
-	return due
-}
-
-// ask asks Ray about one target, and tells whether that woke the controller.
-func (a *poller) ask(key poll.Key) bool {
-	before := a.seen[key].Observation
-	after := before
-	after.Asked = a.process.Now()
-	if head := a.process.world.headAt(before.Target.BaseURL); head == nil {
-		after.Err = errNoHead
-		after.Failures++
-		if after.FailingSince.IsZero() {
-			after.FailingSince = after.Asked
-		}
-	} else {
-		after.Answered, after.Err, after.Failures, after.FailingSince = after.Asked, nil, 0, time.Time{}
-		after.JobFound, after.Job, after.SessionName = poll.Missing, nil, string(head.UID)
-		if job := a.process.world.jobOn(head, before.Target.SubmissionID); job != nil {
-			details := job.JobDetails
-			after.JobFound, after.Job = poll.Found, &details
-		}
-	}
-	*a.seen[key] = tracked{Observation: after, next: a.process.world.mono + askEvery}
-	if !tells(before, after) {
-		return false
-	}
-	a.process.world.note("%s hears from Ray: %s", a.process.uid, after.JobFound)
-	a.bell.Ring(key.NamespacedName)
-	return true
-}
-
-// tells is the rule by which the real poller wakes.
-func tells(before, after poll.Observation) bool {
-	status := func(o poll.Observation) dashboard.JobStatus {
-		if o.Job == nil {
-			return ""
-		}
-		return o.Job.Status
-	}
-	return before.Answered.IsZero() != after.Answered.IsZero() || before.JobFound != after.JobFound ||
-		before.SessionName != after.SessionName || (before.Err == nil) != (after.Err == nil) || status(before) != status(after)
+	w.judgeStop(job)
+	return reply{http.StatusOK, fmt.Sprintf(`{"stopped":%t}`, running)}
 }

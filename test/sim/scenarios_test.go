@@ -25,16 +25,34 @@ type scenario struct {
 	// balanced are the roles of which only the difference of creates and deletes is compared. A replica of several hosts
 	// of which a crash left only some is made anew, because nobody can tell it from one that has lost a host.
 	balanced []string
-	// sameClocks limits how far the clocks of operators and Kubernetes may be apart to less than the 30 s for which a
-	// RayJob waits for Ray to know the job of a submitter that has ended.
-	sameClocks bool
+	// submitters are the mishaps of submitter Pods, in the order in which they start; none by default.
+	submitters []mishap
+	// rush means that under faults the changes are made at any time, and anyEnd that the end depends on when; then only what
+	// must hold in every history is judged.
+	rush, anyEnd bool
+	// timed means that the spec has limits that count from a time which another operator may have written down, so that the
+	// clocks of the operators must not be far apart.
+	timed bool
+	// race means that it depends on the faults how far a job comes before its time is over. Only the ends of RayJobs are
+	// compared then.
+	race bool
+	// lingers means that it is chance whether a submitter has ended by itself when it is to be deleted.
+	lingers bool
+	// chance are the creates and deletes that are not compared, because it is chance whether they are needed.
+	chance []string
+	// insists means that the operator tries again and again what is refused as long as something stands in the way.
+	insists bool
+	// ofJobs is true where RayJobs matter, and what is done for clusters does not.
+	ofJobs bool
+	// calm means that only single incidents are tried: under many faults the operator rightly gives up to wait for Ray.
+	calm bool
 	// usesHTTP is true where the operator itself sends to Ray.
 	usesHTTP bool
 }
 
 // skew is how far a clock may jump.
 func (s *scenario) skew() time.Duration {
-	if s.sameClocks {
+	if s.timed {
 		return 20 * time.Second
 	}
 	return time.Hour
@@ -44,6 +62,8 @@ func (s *scenario) skew() time.Duration {
 type change struct {
 	what string
 	make func(w *world)
+	// when tells whether the change can be made before the world has settled; nil means at any time.
+	when func(w *world) bool
 }
 
 func clusterScenarios() []scenario {
@@ -70,21 +90,21 @@ func clusterScenarios() []scenario {
 				c.Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].Image = "img:2"
 			})}},
 		{name: "Ray's autoscaler scales a cluster, and is switched off", objects: plain(autoscaled),
-			changes: []change{scale(3), {"the autoscaler names a victim", nameVictim},
+			changes: []change{scale(3), {what: "the autoscaler names a victim", make: nameVictim},
 				edit("autoscaler off", func(c *rayv1.RayCluster) { c.Spec.EnableInTreeAutoscaling = nil })}},
 		{name: "a cluster with a token loses it", anyTime: true, objects: plain(func(c *rayv1.RayCluster) {
 			c.Spec.RayVersion, c.Spec.AuthOptions = "2.52.0", &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
 		}),
-			changes: []change{{"the Secret is deleted", func(w *world) { w.removeAll("Secret", func(object) bool { return true }) }}}},
+			changes: []change{{what: "the Secret is deleted", make: func(w *world) { w.removeAll("Secret", func(object) bool { return true }) }}}},
 		{name: "a cluster is deleted and made anew under its name", anyTime: true, objects: plain(),
-			changes: []change{{"delete", func(w *world) { w.removeAll("RayCluster", func(object) bool { return true }) }},
-				{"make anew", func(w *world) {
+			changes: []change{{what: "delete", make: func(w *world) { w.removeAll("RayCluster", func(object) bool { return true }) }},
+				{what: "make anew", make: func(w *world) {
 					if w.server.Get("RayCluster", named("demo")) == nil {
 						w.must(w.server.Add(demoCluster()))
 					}
 				}}}},
 		{name: "a cluster is replaced at once under its name", objects: plain(),
-			changes: []change{{"replace", func(w *world) {
+			changes: []change{{what: "replace", make: func(w *world) {
 				w.removeAll("RayCluster", func(object) bool { return true })
 				w.must(w.server.Add(demoCluster()))
 			}}}},
@@ -124,7 +144,7 @@ func named(name string) types.NamespacedName {
 
 // edit changes the cluster.
 func edit(what string, change func(*rayv1.RayCluster)) scenarioChange {
-	return scenarioChange{what, func(w *world) {
+	return scenarioChange{what: what, make: func(w *world) {
 		if live := w.server.Get("RayCluster", named("demo")); live != nil {
 			w.must(w.server.Change("user", live, "", func(o object) { change(o.(*rayv1.RayCluster)) }))
 		}
@@ -139,14 +159,14 @@ func scale(replicas int32) change {
 
 // lose makes all Pods of a group vanish, as when nodes are removed.
 func lose(group string) change {
-	return change{"all Pods of " + group + " are lost", func(w *world) {
+	return change{what: "all Pods of " + group + " are lost", make: func(w *world) {
 		w.removeAll("Pod", func(o object) bool { return o.GetLabels()[rayv1.LabelGroup] == group })
 	}}
 }
 
 // loseOne makes the first Pod of a group vanish.
 func loseOne(group string) change {
-	return change{"a Pod of " + group + " is lost", func(w *world) {
+	return change{what: "a Pod of " + group + " is lost", make: func(w *world) {
 		first := true
 		w.removeAll("Pod", func(o object) bool {
 			hit := first && o.GetLabels()[rayv1.LabelGroup] == group

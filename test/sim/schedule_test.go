@@ -72,10 +72,10 @@ func (w *world) workerOptions(worker *worker, add func(int, func())) {
 func (w *world) deliver(p *process, kind string) {
 	if w.may(mergeEvents, 4) {
 		w.note("fault: %s lists %s anew", p.uid, kind)
-		p.cache.Relist(kind)
+		p.learn(p.cache.Relist, kind)
 		return
 	}
-	p.cache.Deliver(kind)
+	p.learn(p.cache.Deliver, kind)
 }
 
 // turmoil lets random things happen for a while, faults among them.
@@ -91,7 +91,7 @@ func (w *world) turmoil(changes *[]change) {
 		if len(recoveries) > 0 {
 			options = append(options, option{1, recoveries[w.rng.IntN(len(recoveries))]})
 		}
-		if w.plan.hasty && len(*changes) > 0 {
+		if w.plan.hasty && len(*changes) > 0 && ((*changes)[0].when == nil || (*changes)[0].when(w)) {
 			options = append(options, option{1, func() { w.nextChange(changes) }})
 		}
 		options = append(options, option{1, w.letTimePass})
@@ -133,7 +133,7 @@ func (w *world) bury() {
 	p := w.doomed
 	w.doomed = nil
 	w.kill(p)
-	if w.plan.incident.restart {
+	if w.plan.incident.restart || w.plan.answer.restart {
 		w.launch(p.name)
 	}
 }
@@ -142,17 +142,22 @@ func (w *world) bury() {
 const (
 	// fairRounds is how many rounds, in each of which everything that can happen does.
 	fairRounds = 2000
+	// restless is how many steps a process may take without time going by.
+	restless = 5000
 	// quiet is how long nothing may be written before the world counts as settled; it is longer than any back-off.
 	quiet = 150 * time.Second
 )
 
 // settle lets everything that can happen do so, round by round and in order, until nothing happens any more.
 func (w *world) settle() {
-	quietSince, sent := w.mono, w.sent
+	quietSince, before := w.mono, w.mark()
 	for range fairRounds {
 		happened := w.round()
-		if happened || w.sent != sent {
-			quietSince, sent = w.mono, w.sent
+		if len(w.failures) > 0 {
+			return // nothing that follows counts
+		}
+		if now := w.mark(); now != before {
+			quietSince, before = w.mono, now
 		}
 		if happened {
 			continue
@@ -162,6 +167,15 @@ func (w *world) settle() {
 		}
 	}
 	w.fail("the world did not settle within %d rounds after the last fault", fairRounds)
+}
+
+// mark is another one after anything was changed or, where nobody insists, tried.
+func (w *world) mark() [3]int64 {
+	tried := int64(w.sent)
+	if w.scenario.insists {
+		tried = 0
+	}
+	return [3]int64{w.server.RV(), w.progressed, tried}
 }
 
 // round lets everything happen that can, and tells whether anything did.
@@ -180,7 +194,7 @@ func (w *world) round() bool {
 		}
 		for _, kind := range w.lab.kinds {
 			for (w.mono >= p.deaf || kind != p.deafTo) && p.cache.Pending(kind) > 0 {
-				p.cache.Deliver(kind)
+				p.learn(p.cache.Deliver, kind)
 				happened = true
 			}
 		}
@@ -197,8 +211,12 @@ func (w *world) round() bool {
 // work lets the workers of a process do all that they have to do.
 func (w *world) work(p *process) bool {
 	happened := false
-	for !p.dead && !p.paused {
+	for begun := w.steps; !p.dead && !p.paused; {
 		before := w.steps
+		if before-begun > restless {
+			w.fail("%s does not come to rest: %d steps at one moment", p.uid, restless)
+			return false
+		}
 		for _, worker := range p.workers {
 			w.workOn(worker)
 		}
@@ -212,9 +230,10 @@ func (w *world) work(p *process) bool {
 			w.bury()
 		}
 		for _, key := range p.poller.due() {
-			if p.poller.ask(key) {
+			if !p.dead && p.poller.ask(key) {
 				w.steps++
 			}
+			w.bury()
 		}
 		if w.steps == before {
 			break
@@ -287,9 +306,11 @@ func play(w *world) result {
 		if len(w.failures) > 0 || len(changes) == 0 {
 			break
 		}
+		w.judgeJobsAtEnd()
 		w.nextChange(&changes)
 	}
-	r := result{sent: w.sent, state: w.state(), counts: w.watch.counts}
+	w.judgeJobsAtEnd()
+	r := result{sent: w.sent, heard: w.heard, forJobs: w.forJobs, state: w.state(), counts: w.watch.counts}
 	if len(w.failures) == 0 {
 		w.handOver()
 	}
@@ -299,7 +320,7 @@ func play(w *world) result {
 
 // handOver lets another process lead, which must find nothing to do: what is settled stays so.
 func (w *world) handOver() {
-	sent, state := w.sent, w.state()
+	before, state := w.mark(), w.state()
 	leader := w.leader()
 	if leader == nil {
 		w.fail("nobody leads in the end")
@@ -308,8 +329,8 @@ func (w *world) handOver() {
 	w.note("settled; %s is stopped, and another takes over", leader.uid)
 	leader.paused = true
 	w.settle()
-	if w.sent != sent {
-		w.fail("the world was settled, yet the next leader sent %d requests", w.sent-sent)
+	if after := w.mark(); after != before {
+		w.fail("the world was settled, yet the next leader sent %d requests", after[2]-before[2])
 	}
 	if after := w.state(); after != state {
 		w.fail("the world was settled, yet the next leader changed it from\n%sto\n%s", state, after)

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
 
@@ -36,14 +38,31 @@ type world struct {
 	// apiAway means that the API server cannot be reached.
 	apiAway bool
 
-	rayJobs   []*rayJob
-	submitted map[string]int
+	rayJobs []*rayJob
+	// started counts the jobs of RayJobs.
+	started int
+	// progressed counts the steps of all jobs.
+	progressed int64
+	// raySilent is until when no dashboard answers.
+	raySilent time.Duration
+	// gaveUp are the events that tell of a job which may run on.
+	gaveUp []string
+	// podsMade counts the Pods of each submitter Job; scripts are those in their containers, by Pod.
+	podsMade map[types.UID]int
+	scripts  map[types.UID]*script
+	// collected is when the garbage collector was at work last.
+	collected time.Duration
+	// vanishing means that the namespace is being deleted.
+	vanishing bool
 	didSend   bool
 	ips       int
 
-	// sent counts the operators' requests that change something.
-	sent   int
-	doomed *process
+	// sent counts the operators' requests that change something, heard the answers of Ray that were news.
+	// forJobs are the numbers of the requests that were sent for RayJobs.
+	sent    int
+	heard   int
+	forJobs []int
+	doomed  *process
 	// aftermath is what an incident leaves to happen when the world has settled.
 	aftermath func()
 	// chaos is true while faults may happen; budget is how many more will.
@@ -62,11 +81,22 @@ func epoch() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
 
 func newWorld(l *lab, s *scenario, plan plan) *world {
 	w := &world{lab: l, scenario: s, plan: plan, rng: rand.New(rand.NewPCG(plan.seed, 1)), control: make(chan struct{}),
-		submitted: map[string]int{}, watch: newWatchdog()}
+		podsMade: map[types.UID]int{}, scripts: map[types.UID]*script{}, watch: newWatchdog()}
 	w.server = kube.NewServer(l.schema, w.now)
 	w.server.Admit, w.server.Accepted = w.admit, w.accepted
 	w.server.IgnorePreconditions, w.server.FreshNames = plan.broken == noPreconditions, plan.broken == noNames
+	if plan.broken == noSubmission {
+		w.server.Forget = forgetSubmission
+	}
 	return w
+}
+
+// forgetSubmission leaves nothing on record but that there was a submission: neither the life of the head nor that Ray has
+// the job.
+func forgetSubmission(o object) {
+	if job, isJob := o.(*rayv1.RayJob); isJob && job.Status.Submission != nil {
+		job.Status.Submission = &rayv1.RayJobSubmission{}
+	}
 }
 
 // now is the time by the clock of the API server.
@@ -130,6 +160,10 @@ func (w *world) nextTimer() (at time.Duration, ok bool) {
 		for _, seen := range p.poller.seen {
 			soonest(seen.next)
 		}
+	}
+	soonest(w.collected + gcPause)
+	for _, job := range w.rayJobs {
+		soonest(job.stopAt)
 	}
 	if w.leader() == nil {
 		soonest(w.mono + retryPeriod)

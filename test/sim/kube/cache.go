@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,6 +16,7 @@ import (
 type Cache struct {
 	cache.Cache
 	server *Server
+	only   map[string]labels.Selector
 	kinds  map[string]*kindCache
 
 	mu      sync.Mutex // controllers register from several goroutines
@@ -28,17 +30,27 @@ type kindCache struct {
 	handlers []toolscache.ResourceEventHandler
 }
 
-// NewCache returns a cache that has just been filled.
-func NewCache(server *Server) *Cache {
-	c := &Cache{server: server, kinds: map[string]*kindCache{}, indices: map[string]client.IndexerFunc{}}
+// NewCache returns a cache that has just been filled. Of the kinds in only it shows what the selectors select.
+func NewCache(server *Server, only map[string]labels.Selector) *Cache {
+	c := &Cache{server: server, only: only, kinds: map[string]*kindCache{}, indices: map[string]client.IndexerFunc{}}
 	for kind, objects := range server.objects {
 		known := make(map[types.NamespacedName]client.Object, len(objects))
 		for name, object := range objects {
-			known[name] = stripped(object)
+			if c.selected(kind, object) != nil {
+				known[name] = stripped(object)
+			}
 		}
 		c.kinds[kind] = &kindCache{objects: known, at: len(server.history[kind])}
 	}
 	return c
+}
+
+// selected returns the object if the cache shows such objects, or nil.
+func (c *Cache) selected(kind string, object client.Object) client.Object {
+	if only := c.only[kind]; object == nil || only != nil && !only.Matches(labelsOf(object.GetLabels())) {
+		return nil
+	}
+	return object
 }
 
 // stripped is an object as caches keep it: without the owners of its fields.
@@ -105,7 +117,7 @@ func (c *Cache) Deliver(kind string) {
 	k := c.kinds[kind]
 	next := c.server.history[kind][k.at]
 	k.at++
-	k.show(next.name, next.after)
+	k.show(next.name, c.selected(kind, next.after))
 }
 
 // Relist lets the cache see the present state of a kind at once. Controllers learn of the difference only, as after a
@@ -118,7 +130,7 @@ func (c *Cache) Relist(kind string) {
 	for _, change := range missed {
 		if !seen[change.name] {
 			seen[change.name] = true
-			k.show(change.name, c.server.Get(kind, change.name))
+			k.show(change.name, c.selected(kind, c.server.Get(kind, change.name)))
 		}
 	}
 }

@@ -182,7 +182,7 @@ func heard(c *Cache) *[]string {
 
 func TestCachesLagAndMiss(t *testing.T) {
 	s, c := given(t)
-	slow, broken := NewCache(s), NewCache(s)
+	slow, broken := NewCache(s, nil), NewCache(s, nil)
 	toldSlow, toldBroken := heard(slow), heard(broken)
 	j := job(t, c)
 	broken.Deliver("Job")

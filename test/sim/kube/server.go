@@ -91,6 +91,8 @@ type Server struct {
 	// IgnorePreconditions and FreshNames break the server on purpose: it does not compare UIDs and resourceVersions, or
 	// stores each new Pod under a name of its own. Tests use them to prove that they would notice.
 	IgnorePreconditions, FreshNames bool
+	// Forget is given each changed object before it is stored, to break it in the same way. Optional.
+	Forget func(client.Object)
 
 	objects map[string]map[types.NamespacedName]client.Object
 	history map[string][]change

@@ -107,6 +107,9 @@ func (s *Server) store(k *kind, r Request, live, next client.Object) (client.Obj
 	next.SetCreationTimestamp(live.GetCreationTimestamp())
 	next.SetDeletionTimestamp(live.GetDeletionTimestamp())
 	next.SetGeneration(live.GetGeneration())
+	if s.Forget != nil {
+		s.Forget(next)
+	}
 	if equality.Semantic.DeepEqual(live, next) {
 		return live, nil
 	}

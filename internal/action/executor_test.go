@@ -119,6 +119,57 @@ func TestDeleteMeansOneLifeOnly(t *testing.T) {
 	}
 }
 
+func TestDeleteLeavesWhatTheOwnerDoesNotControl(t *testing.T) {
+	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "u1"}}
+	for name, tc := range map[string]struct {
+		of   types.UID
+		gone bool
+	}{
+		"given its own object, it goes":        {of: "u1", gone: true},
+		"given an object of another, it stays": {of: "u2"},
+		"given an object of an earlier life":   {of: "u0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := owned(tc.of, "1")
+			object.UID = "one"
+			e, _ := executor([]client.Object{object.DeepCopy()}, interceptor.Funcs{})
+			result, err := e.Run(context.Background(), owner, Plan{Actions: []Action{Delete{Object: object, Owner: owner}}})
+			if err != nil || (result.Err() == nil) != tc.gone {
+				t.Errorf("Run: %v, %v", err, result.Err())
+			}
+			found := e.Client.Get(context.Background(), client.ObjectKeyFromObject(object), &corev1.Pod{})
+			if apierrors.IsNotFound(found) != tc.gone {
+				t.Errorf("afterwards: %v", found)
+			}
+		})
+	}
+}
+
+func TestUpdateIsRefusedWhenTheObjectHasChanged(t *testing.T) {
+	stored := owned("u1", "1")
+	e, _ := executor([]client.Object{stored}, interceptor.Funcs{})
+	base := &corev1.Pod{}
+	if err := e.Client.Get(context.Background(), client.ObjectKeyFromObject(stored), base); err != nil {
+		t.Fatal(err)
+	}
+	update := func(value string) error {
+		wanted := base.DeepCopy()
+		wanted.Labels["new"] = value
+		result, err := e.Run(context.Background(), base, Plan{Actions: []Action{Update{Object: wanted, Base: base}}})
+		return errors.Join(err, result.Err())
+	}
+	if err := update("first"); err != nil {
+		t.Errorf("the first update: %v", err)
+	}
+	if err := update("second"); err == nil {
+		t.Error("an update from an older state must be refused")
+	}
+	after := &corev1.Pod{}
+	if err := e.Client.Get(context.Background(), client.ObjectKeyFromObject(stored), after); err != nil || after.Labels["new"] != "first" {
+		t.Errorf("afterwards %v: %v", after.Labels, err)
+	}
+}
+
 func TestApplyLeavesForeignObjectsAlone(t *testing.T) {
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Labels: map[string]string{"theirs": "yes"}}}
 	wanted := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", OwnerReferences: owned("u1", "1").OwnerReferences}}

@@ -60,7 +60,9 @@ func scalesDownByOne(e *env) {
 		e.change(cluster, replicas(want))
 		after := uids(e.haveWorkers(int(want)))
 		e.Expect(before).To(ContainElements(after))
-		e.Expect(e.operator.Traffic.Count("delete", "pods")).To(Equal(10 - int(want)))
+		// A request is counted when it is answered, which may be after the Pod is seen to be gone.
+		deletes := func() int { return e.operator.Traffic.Count("delete", "pods") }
+		e.Eventually(deletes).Should(Equal(10 - int(want)))
 	}
 	e.rest()
 	e.Expect(e.aliveWorkers()).To(HaveLen(7))

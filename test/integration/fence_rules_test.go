@@ -63,6 +63,7 @@ func allIsFenced(t *testing.T, s stage) {
 	g.Expect(p.Create(t.Context(), cluster)).To(Succeed())
 	g.Expect(p.Create(t.Context(), job)).To(Succeed())
 	p.BecomesReady(t, cluster)
+	g.Expect(p.As(t, p.first.Pod).Create(t.Context(), submitterOf(job))).To(Succeed(), "the leader may make a Job")
 	kinds := func() map[string]bool {
 		p.Kubelet(t, p.Namespace)
 		found := map[string]bool{}
@@ -105,6 +106,19 @@ func allIsFenced(t *testing.T, s stage) {
 	g.Expect(leadership.Refused(standby.Create(t.Context(), other))).To(BeTrue(), "the standby may make a RayCluster")
 	g.Expect(p.Create(t.Context(), other)).To(Succeed(), "the fence is in the way of other users")
 	s.judge(t, p, cluster)
+}
+
+// submitterOf is a Job with what the fence knows a submitter by. The operator makes it when a dashboard answers, and there is
+// none here; that it has these labels is shown by case RJ-005.
+func submitterOf(job *rayv1.RayJob) *batchv1.Job {
+	template := harness.PodTemplate("ray-job-submitter")
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name,
+			Labels:          map[string]string{rayv1.LabelCreatedBy: rayv1.CreatedByOperator, rayv1.LabelOriginatedFromName: job.Name, rayv1.LabelOriginatedFromKind: "RayJob"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, rayv1.GroupVersion.WithKind(rayv1.KindRayJob))}},
+		Spec: batchv1.JobSpec{Template: template},
+	}
 }
 
 func holderProtectsItself(t *testing.T, s stage) {

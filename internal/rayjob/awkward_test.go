@@ -110,6 +110,26 @@ func TestPlanRemembers(t *testing.T) {
 	})
 }
 
+// What was heard must not be forgotten before it is stored.
+func TestPlanGoesOnAskingUntilTheEndIsStored(t *testing.T) {
+	succeeded := answer(raySays(dashboard.JobSucceeded))
+	for name, tc := range map[string]struct {
+		given Snapshot
+		asks  bool
+	}{
+		"the end is heard":                     {given(running, overHTTP, ready, confirmed, succeeded), true},
+		"the end is heard after the head":      {given(running, overHTTP, ready, confirmed, succeeded, noHead), true},
+		"the end is heard while it is stopped": {given(running, ready, confirmed, succeeded, stoppingFor(string(rayv1.DeadlineExceeded))), true},
+		"the end is stored":                    {given(running, overHTTP, ready, confirmed, knownAs(rayv1.JobStatusSucceeded), succeeded), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Plan(tc.given, settings, now).Ask != nil; got != tc.asks {
+				t.Errorf("Ray is asked: %t, want %t", got, tc.asks)
+			}
+		})
+	}
+}
+
 func TestPlanLooksAgain(t *testing.T) {
 	refused := func(s *Snapshot) {
 		s.HeadService.Spec.Selector = nil

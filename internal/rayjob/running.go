@@ -241,8 +241,10 @@ func (p *planner) known(answer *poll.Observation) {
 	}
 }
 
-// take copies what Ray says about the job into the status.
+// take copies what Ray says about the job into the status. Ray goes on being asked until that is stored: the poller forgets
+// what nobody asks for, and the write may fail.
 func (p *planner) take(job *dashboard.JobDetails) {
+	p.ask()
 	p.st.JobStatus = rayv1.JobStatus(job.Status)
 	p.st.Message = truncate(job.Message, maxMessage)
 	p.st.Reason = ""

@@ -74,6 +74,80 @@ func TestPlanBearsWhatHappensInBetween(t *testing.T) {
 	})
 }
 
+// A record of the head that was made from a cache which lagged behind must not make a job lost, and a submission that was
+// under way when the head was replaced must not run with nobody to look after it.
+func TestPlanWaitsForTheNextWordOfRay(t *testing.T) {
+	failed := rayv1.JobDeploymentStatusFailed
+	runs := answer(raySays(dashboard.JobRunning))
+	restarted := head(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 })
+	another := head(func(p *corev1.Pod) { p.UID = "another" })
+	session2 := func(s *Snapshot) { s.Answer.SessionName = "session_2" }
+	runSteps(t, map[string]step{
+		"a head that is not the recorded one, while the recorded session answers":      {given: given(running, ready, confirmed, runs, another), wantState: running},
+		"a head that was restarted since, while the recorded session answers":          {given: given(running, ready, confirmed, runs, restarted), wantState: running},
+		"no head, while the recorded session answered last":                            {given: given(running, ready, confirmed, runs, noHead), wantState: running},
+		"no head, and no answer any more":                                              {given: given(running, ready, confirmed, answer(silent(time.Second)), noHead), wantState: failed, wantReason: rayv1.JobLost},
+		"another session, with a submission under way":                                 {given: given(running, overHTTP, ready, answer(rayDoesNotKnow), session2, func(s *Snapshot) { s.Sending = true }), wantState: running},
+		"another session, and a submission that was taken since it was asked":          {given: given(running, overHTTP, ready, answer(rayDoesNotKnow), session2, sent(nil, -time.Second)), wantState: running},
+		"another session, and none knows of the submission":                            {given: given(running, overHTTP, ready, answer(rayDoesNotKnow), session2, sent(nil, time.Second)), wantState: failed, wantReason: rayv1.JobLost},
+		"another session, and one that stays silent after it took the submission":      {given: given(running, overHTTP, ready, answer(silent(time.Minute)), session2, sent(nil, -time.Second)), wantState: failed, wantReason: rayv1.JobLost},
+		"another session that has a job of ours which was not confirmed before":        {given: given(running, overHTTP, ready, runs, session2), wantState: running},
+		"another session that has a job of ours which was confirmed in an earlier one": {given: given(running, overHTTP, ready, confirmed, runs, session2), wantState: failed, wantReason: rayv1.JobLost},
+		"a stop that could not be sent before its limit was over is sent": {
+			given:     given(running, ready, confirmed, deadline(30), stoppingFor(string(rayv1.DeadlineExceeded)), runs, seen(seenStopping, time.Hour)),
+			wantState: running, want: []string{"stop train-x7k2m"}},
+		"and is given up when that was in vain": {
+			given:     given(running, ready, confirmed, deadline(30), stoppingFor(string(rayv1.DeadlineExceeded)), runs, seen(seenStopping, time.Hour), stopped(nil)),
+			wantState: failed, wantReason: rayv1.DeadlineExceeded},
+	})
+}
+
+func TestPlanKnowsThatASidecarIsGoneWithItsHead(t *testing.T) {
+	started := func(s *Snapshot) {
+		s.Cluster.Status.Conditions = []metav1.Condition{{Type: rayv1.ConditionHeadStarted, Status: metav1.ConditionTrue}}
+		s.Job.Status.Submission = nil
+	}
+	for _, state := range []rayv1.JobDeploymentStatus{rayv1.JobDeploymentStatusInitializing, running} {
+		t.Run(string(state), func(t *testing.T) {
+			lost := step{given: given(state, cluster(rayv1.ClusterStateNew), mode(rayv1.SidecarMode), started, noHead),
+				wantState: rayv1.JobDeploymentStatusFailed, wantReason: rayv1.JobLost}
+			lost.run(t)
+		})
+	}
+}
+
+func TestPlanCorrectsTheRecordOfTheHead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edits []func(*Snapshot)
+		want  rayv1.RayJobSubmission
+	}{
+		"when the session answers after the other life was seen": {
+			[]func(*Snapshot){answer(raySays(dashboard.JobRunning)), seen(lifeOf(headPod("another")), time.Second)},
+			rayv1.RayJobSubmission{HeadPod: "head", HeadPodUID: "another", SessionName: "session_1"}},
+		"not before": {
+			[]func(*Snapshot){answer(raySays(dashboard.JobRunning))},
+			rayv1.RayJobSubmission{HeadPod: "head", HeadPodUID: "head-uid", SessionName: "session_1"}},
+		"and by the session in which a job was found that was on its way": {
+			[]func(*Snapshot){answer(raySays(dashboard.JobRunning)), func(s *Snapshot) {
+				s.Answer.SessionName, s.Job.Status.Submission.ConfirmedTime = "session_2", nil
+			}},
+			rayv1.RayJobSubmission{HeadPod: "head", HeadPodUID: "another", SessionName: "session_2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits := append([]func(*Snapshot){overHTTP, ready, confirmed, head(func(p *corev1.Pod) { p.UID = "another" })}, tc.edits...)
+			after := next(given(running, edits...))
+			got := *after.Submission
+			if got.ConfirmedTime == nil || after.JobDeploymentStatus != running {
+				t.Errorf("state %s, submission %+v", after.JobDeploymentStatus, got)
+			}
+			got.ConfirmedTime = nil
+			if got != tc.want {
+				t.Errorf("recorded %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestPlanRemembers(t *testing.T) {
 	t.Run("a corrected selector", func(t *testing.T) {
 		s := given(rayv1.JobDeploymentStatusInitializing, func(s *Snapshot) {

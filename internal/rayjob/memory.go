@@ -1,10 +1,12 @@
 package rayjob
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -29,6 +31,11 @@ const (
 	seenTakeDown fact = "take-down"
 )
 
+// lifeOf is that there is this life of a head Pod.
+func lifeOf(head *corev1.Pod) fact {
+	return fact(fmt.Sprintf("head %s, restarted %d times", head.UID, restarts(head)))
+}
+
 // facts are those of the snapshot.
 func facts(s Snapshot) []fact {
 	st := &s.Job.Status
@@ -44,6 +51,9 @@ func facts(s Snapshot) []fact {
 	add(seenQuiet, !s.Sending && (!s.hasSubmitter() || submitterEnd(s).ended) && len(unfinished(s.SubmitterPods)) == 0)
 	add(seenSubmitFails, sent != nil && sent.Err != nil)
 	add(seenStopping, st.Stopping != nil || s.Job.DeletionTimestamp != nil)
+	if s.Head != nil {
+		add(lifeOf(s.Head), true)
+	}
 	add(seenTakeDown, st.JobDeploymentStatus == rayv1.JobDeploymentStatusSuspending && st.Submission == nil || st.JobDeploymentStatus == rayv1.JobDeploymentStatusRetrying)
 	return facts
 }

@@ -40,7 +40,7 @@ func (p *planner) running() {
 		return
 	}
 	if why := p.headLost(); why != "" {
-		p.lost(why)
+		p.lostUnlessFound(why)
 		return
 	}
 	p.copyClusterStatus()
@@ -192,11 +192,8 @@ func (p *planner) submitOverHTTP(answer *poll.Observation) {
 			return
 		}
 	}
-	submit := action.Submit{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), Request: request, Why: "Ray does not know the job yet"}
-	if p.st.Submission != nil {
-		submit.Session = p.st.Submission.SessionName
-	}
-	p.do(submit)
+	p.do(action.Submit{Job: p.s.Job, BaseURL: p.address(), Secret: p.secret(), Session: p.st.Submission.SessionName, Request: request,
+		Why: "Ray does not know the job yet"})
 	p.again(pollAgain)
 }
 

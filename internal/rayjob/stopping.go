@@ -91,7 +91,7 @@ func (p *planner) leftovers() string {
 	if p.ownsCluster() {
 		name(rayv1.KindRayCluster, p.s.Cluster)
 	}
-	if p.s.Submitter != nil && metav1.IsControlledBy(p.s.Submitter, p.s.Job) {
+	if p.s.hasSubmitter() {
 		name("Job", p.s.Submitter)
 	}
 	for _, pod := range slices.Concat(p.s.Pods, p.s.SubmitterPods) {
@@ -136,13 +136,21 @@ func (p *planner) rayJobStopped() bool {
 	if p.stopStep(since) {
 		return true
 	}
-	if p.now.Sub(since) > stopLimit {
+	if p.now.Sub(since) > stopLimit && !p.stopsFirst() {
 		p.tell(action.Warning("FailedToStopRayJob", "Delete", fmt.Sprintf(
 			"Ray did not confirm within %s that job %s on RayCluster %s has stopped; it may still run", stopLimit, p.st.JobId, p.st.RayClusterName)))
 		return true
 	}
 	p.again(pollAgain)
 	return false
+}
+
+// stopsFirst tells whether this pass sends the first request to stop. A process that was held up meanwhile has not tried yet.
+func (p *planner) stopsFirst() bool {
+	return about(p.s.Stopped, p.st) == nil && slices.ContainsFunc(p.decision.Actions, func(a action.Action) bool {
+		_, stops := a.(action.Stop)
+		return stops
+	})
 }
 
 // stopStep does the next thing on the way to a stopped job and tells whether Ray has confirmed that it does not run.

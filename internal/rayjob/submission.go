@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -32,7 +33,7 @@ func (p *planner) record(answer *poll.Observation) {
 
 // unrecorded tells whether the life of the head that answers is not known to the status yet.
 func (p *planner) unrecorded(answer *poll.Observation) bool {
-	return p.st.Submission == nil || p.st.Submission.SessionName == "" && answer.SessionName != ""
+	return p.st.Submission == nil || p.st.Submission.SessionName == "" && answer.SessionName != "" || p.misrecorded(answer)
 }
 
 // restarts is how often Ray's container of a head Pod was restarted.
@@ -53,11 +54,13 @@ func restarts(head *corev1.Pod) int32 {
 func (p *planner) headLost() string {
 	submission := p.st.Submission
 	switch {
+	case p.sidecarLost():
+		return "the head that submits it is gone"
 	case submission == nil, p.job.Spec.SubmissionMode == rayv1.InteractiveMode && submission.ConfirmedTime == nil:
 		return "" // nothing was sent
 	case p.s.Cluster == nil:
 		return fmt.Sprintf("RayCluster %s is gone", p.st.RayClusterName)
-	case faultTolerant(p.s.Cluster):
+	case faultTolerant(p.s.Cluster), p.sameSession(submission):
 		return ""
 	case p.headPodLost(submission):
 		return fmt.Sprintf("head Pod %s is gone", submission.HeadPod)
@@ -68,6 +71,33 @@ func (p *planner) headLost() string {
 	default:
 		return ""
 	}
+}
+
+// sidecarLost tells whether the head with the submitter beside it had started and is gone. No other is made in its place.
+func (p *planner) sidecarLost() bool {
+	return p.job.Spec.SubmissionMode == rayv1.SidecarMode && p.s.Cluster != nil && p.s.Head == nil &&
+		meta.IsStatusConditionTrue(p.s.Cluster.Status.Conditions, rayv1.ConditionHeadStarted)
+}
+
+// sameSession tells whether Ray's last answer came from the session that is on record. That outweighs the Pod: the record of
+// the Pod may come from a cache that lagged behind, and a Pod that is gone shows in the next answer.
+func (p *planner) sameSession(submission *rayv1.RayJobSubmission) bool {
+	answer := p.answer()
+	return answer != nil && answer.Err == nil && submission.SessionName != "" && answer.SessionName == submission.SessionName
+}
+
+// misrecorded tells whether the record names another life of the head Pod than the one that has the session on record. That
+// is sure when the session has answered since this process has seen that life.
+func (p *planner) misrecorded(answer *poll.Observation) bool {
+	submission, head := p.st.Submission, p.s.Head
+	if submission == nil || head == nil || submission.HeadPodUID == "" || !p.sameSession(submission) {
+		return false
+	}
+	if submission.HeadPodUID == head.UID && submission.HeadRestarts == restarts(head) {
+		return false
+	}
+	p.again(pollAgain) // the same answer as before wakes nobody
+	return answer.Answered.After(p.s.firstSeen(lifeOf(head), p.now))
 }
 
 func (p *planner) headPodLost(submission *rayv1.RayJobSubmission) bool {
@@ -104,6 +134,36 @@ func (p *planner) lost(why string) {
 		last = "Ray's last word on it was " + string(p.st.JobStatus)
 	}
 	p.fail(rayv1.JobLost, fmt.Sprintf("Ray job %s is lost: %s; %s", p.st.JobId, why, last))
+}
+
+// lostUnlessFound ends the attempt, unless a submission that was under way when the head was replaced has got to the next head.
+// Nobody else would look after the job there.
+func (p *planner) lostUnlessFound(why string) {
+	if p.st.Submission == nil || p.st.Submission.ConfirmedTime != nil || p.s.Cluster == nil {
+		p.lost(why)
+		return
+	}
+	answer := p.answer()
+	switch {
+	case p.s.Sending, p.unheard(answer):
+		p.ask()
+		p.again(pollAgain)
+	case answer != nil && answer.Err == nil && answer.JobFound == poll.Found && p.ours(answer.Job):
+		p.record(answer)
+		p.known(answer)
+	default:
+		p.lost(why)
+	}
+}
+
+// unheard tells whether Ray took the submission and has not been heard since, although it may yet be.
+func (p *planner) unheard(answer *poll.Observation) bool {
+	sent := about(p.s.Sent, p.st)
+	if sent == nil || sent.Err != nil {
+		return false
+	}
+	silent := answer != nil && answer.Err != nil && answer.Failures >= leastFailures
+	return !silent && (answer == nil || !answer.Answered.After(sent.At))
 }
 
 // ours tells whether a job that Ray has under our submission id is the one of this attempt. Only where the user chose the

@@ -18,6 +18,9 @@ func flags() (seeds, only, from *uint64, open *bool) {
 
 var seedCount, onlySeed, firstSeed, playOpen = flags()
 
+// mutantSeeds is how many seeds at most are played without a protection.
+const mutantSeeds = 10000
+
 // shownFailures is how many failing seeds are shown.
 const shownFailures = 3
 
@@ -132,9 +135,9 @@ func TestWhatIsSwitchedOffIsMissed(t *testing.T) {
 	l := newLab(t)
 	for _, broken := range []breakage{noFence, noBarrier, noPreconditions, noNames, noSubmission, noGuard} {
 		t.Run(fmt.Sprintf("without %s", broken), func(t *testing.T) {
-			failed := l.search(1, 3000, broken, 1)
+			failed := l.search(1, mutantSeeds, broken, 1)
 			if len(failed) == 0 {
-				t.Fatalf("no history of 3000 went wrong without %s", broken)
+				t.Fatalf("no history of %d went wrong without %s", mutantSeeds, broken)
 			}
 			t.Logf("seed %d: %s", failed[0], l.judge(failed[0], broken)[0])
 		})

@@ -124,6 +124,45 @@ const (
 	AnnotationIngressClass = "kubernetes.io/ingress.class"
 )
 
+// Annotations of a RayService and of what is made for it. Heliostat adds them.
+const (
+	// AnnotationDrainTimeout on a RayService is how many seconds a replaced cluster is kept for requests that have not
+	// ended. Unset means 300.
+	AnnotationDrainTimeout = "heliostat.io/drain-timeout-seconds"
+	// AnnotationUpgradeTimeout on a RayService is how long a new cluster may take before its upgrade is given up: a Go
+	// duration or seconds. Unset means that it may take for ever.
+	AnnotationUpgradeTimeout = "heliostat.io/upgrade-timeout"
+	// AnnotationServeProxyLocation on a RayCluster, which gets it from its RayService, says on which nodes Serve's proxies
+	// run, where that is not on every node: ServeProxyHeadOnly or ServeProxyDisabled.
+	AnnotationServeProxyLocation = "heliostat.io/serve-proxy-location"
+	// AnnotationServesCluster holds, on the Service that leads to Serve and on the HTTPRoute, the name of the RayCluster
+	// that serves. It is written together with what sends the traffic there: this write is the cut-over.
+	AnnotationServesCluster = "heliostat.io/serves-cluster"
+	// AnnotationServesGoal holds, beside AnnotationServesCluster, the goal of that cluster.
+	AnnotationServesGoal = "heliostat.io/serves-goal"
+	// AnnotationSwitchedAt holds, beside AnnotationServesCluster, the time of the cut-over: RFC 3339, UTC.
+	AnnotationSwitchedAt = "heliostat.io/switched-at"
+	// AnnotationSwitchedFrom holds, beside AnnotationServesCluster, the name of the RayCluster that served before.
+	AnnotationSwitchedFrom = "heliostat.io/switched-from"
+	// AnnotationSwitchReason holds, beside AnnotationServesCluster, why the traffic moved: one of the CutOver values.
+	AnnotationSwitchReason = "heliostat.io/switch-reason"
+	// AnnotationRetiredAt holds, on a RayCluster that has no part in its RayService any more, since when: RFC 3339, UTC.
+	AnnotationRetiredAt = "heliostat.io/retired-at"
+	// AnnotationAbandoned marks a RayCluster that is about to be deleted and gets no traffic any more, whatever the spec
+	// says by then. Its value is the time of the decision: RFC 3339, UTC.
+	AnnotationAbandoned = "heliostat.io/abandoned"
+	// AnnotationServeConfig holds, on a RayCluster, the last config that Serve was seen to have taken there.
+	AnnotationServeConfig = "heliostat.io/serve-config"
+)
+
+// Values of AnnotationServeProxyLocation.
+const (
+	// ServeProxyHeadOnly means that only the head runs a proxy.
+	ServeProxyHeadOnly = "HeadOnly"
+	// ServeProxyDisabled means that no node runs a proxy.
+	ServeProxyDisabled = "Disabled"
+)
+
 // Finalizers that the operator sets.
 const (
 	// FinalizerGCSFTRedisCleanup keeps a RayCluster until its keys are gone from Redis.

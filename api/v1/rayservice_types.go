@@ -89,6 +89,11 @@ const (
 )
 
 // RayServiceUpgradeStrategy says how a changed cluster takes over.
+//
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?type.orValue('none') != 'NewClusterWithIncrementalUpgrade' || !has(self.clusterUpgradeOptions) || (self.clusterUpgradeOptions.?maxSurgePercent.orValue(100) >= 1 && self.clusterUpgradeOptions.?maxSurgePercent.orValue(100) <= 100)",optionalOldSelf=true,fieldPath=".clusterUpgradeOptions.maxSurgePercent",message="maxSurgePercent must be from 1 to 100: without room for the new cluster no upgrade ends",messageExpression="'maxSurgePercent is %d and must be from 1 to 100: without room for the new cluster no upgrade ends'.format([self.clusterUpgradeOptions.?maxSurgePercent.orValue(100)])"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?type.orValue('none') != 'NewClusterWithIncrementalUpgrade' || !has(self.clusterUpgradeOptions) || (self.clusterUpgradeOptions.stepSizePercent >= 1 && self.clusterUpgradeOptions.stepSizePercent <= self.clusterUpgradeOptions.?maxSurgePercent.orValue(100))",optionalOldSelf=true,fieldPath=".clusterUpgradeOptions.stepSizePercent",message="stepSizePercent must be from 1 to maxSurgePercent",messageExpression="'stepSizePercent is %d and must be from 1 to maxSurgePercent, which is %d'.format([self.clusterUpgradeOptions.stepSizePercent, self.clusterUpgradeOptions.?maxSurgePercent.orValue(100)])"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?type.orValue('none') != 'NewClusterWithIncrementalUpgrade' || !has(self.clusterUpgradeOptions) || self.clusterUpgradeOptions.intervalSeconds >= 1",optionalOldSelf=true,fieldPath=".clusterUpgradeOptions.intervalSeconds",message="intervalSeconds must be 1 or more",messageExpression="'intervalSeconds is %d and must be 1 or more'.format([self.clusterUpgradeOptions.intervalSeconds])"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.?type.orValue('none') != 'NewClusterWithIncrementalUpgrade' || !has(self.clusterUpgradeOptions) || size(self.clusterUpgradeOptions.gatewayClassName) > 0",optionalOldSelf=true,fieldPath=".clusterUpgradeOptions.gatewayClassName",message="gatewayClassName must name a GatewayClass",messageExpression="'gatewayClassName is empty and must name a GatewayClass'"
 type RayServiceUpgradeStrategy struct {
 	// type is the kind of upgrade: NewCluster, NewClusterWithIncrementalUpgrade or None. Unset means NewCluster unless
 	// the operator was told otherwise.
@@ -101,11 +106,11 @@ type RayServiceUpgradeStrategy struct {
 
 // ClusterUpgradeOptions tunes the step by step take-over by a new cluster.
 type ClusterUpgradeOptions struct {
-	// maxSurgePercent is the percentage of Serve capacity that the new cluster may have beyond what is needed, 0 to 100.
+	// maxSurgePercent is the percentage of Serve capacity that the new cluster may have beyond what is needed, 1 to 100.
 	// +optional
 	// +kubebuilder:default:=100
 	MaxSurgePercent *int32 `json:"maxSurgePercent,omitempty"`
-	// stepSizePercent is the percentage of traffic that moves with each step, 0 to maxSurgePercent.
+	// stepSizePercent is the percentage of traffic that moves with each step, 1 to maxSurgePercent.
 	StepSizePercent *int32 `json:"stepSizePercent"`
 	// intervalSeconds is the number of seconds between two steps, 1 or more.
 	IntervalSeconds *int32 `json:"intervalSeconds"`
@@ -148,6 +153,58 @@ type RayServiceStatuses struct {
 	// observedGeneration is the metadata.generation that this status was computed from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// clusterIncarnations counts the RayClusters that were ever chosen for this RayService. It is raised in the write that
+	// chooses the name of a cluster, before the cluster exists, so that no name is used twice. Heliostat adds this field.
+	// +optional
+	ClusterIncarnations int32 `json:"clusterIncarnations,omitempty"`
+	// cutOvers are the last times that traffic moved from one cluster to another, newest first, at most 10. Heliostat adds
+	// this field.
+	// +optional
+	// +listType=atomic
+	CutOvers []RayServiceCutOver `json:"cutOvers,omitempty"`
+	// abandonedUpgrade tells of the last upgrade that was given up. It stays until another goal is reached. Heliostat adds
+	// this field.
+	// +optional
+	AbandonedUpgrade *RayServiceAbandonedUpgrade `json:"abandonedUpgrade,omitempty"`
+}
+
+// RayServiceCutOver tells of one time that traffic moved from one cluster to another.
+type RayServiceCutOver struct {
+	// time is when the traffic moved; with a step by step take-over, when the last of it did.
+	Time metav1.Time `json:"time"`
+	// from is the name of the RayCluster that served before; empty when there was none.
+	// +optional
+	From string `json:"from,omitempty"`
+	// to is the name of the RayCluster that serves since then.
+	To string `json:"to"`
+	// goal is the goal of that cluster: the hash of what shapes it.
+	// +optional
+	Goal string `json:"goal,omitempty"`
+	// durationSeconds is the number of seconds from the creation of the new RayCluster until the traffic moved.
+	// +optional
+	DurationSeconds int64 `json:"durationSeconds,omitempty"`
+	// reason says why the traffic moved: FirstStart, Upgrade or Recovery.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+}
+
+// RayServiceAbandonedUpgrade tells of an upgrade that was given up. It is not tried again for the same goal.
+type RayServiceAbandonedUpgrade struct {
+	// goal is the goal that was not reached: the hash of what shapes the cluster.
+	Goal string `json:"goal"`
+	// generation is the metadata.generation of the RayService whose upgrade it was.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// rayClusterName is the name of the RayCluster that was being prepared.
+	// +optional
+	RayClusterName string `json:"rayClusterName,omitempty"`
+	// reason says why the upgrade was given up, for example UpgradeTimeout.
+	Reason string `json:"reason"`
+	// message says what was missing at that time.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// time is when the upgrade was given up.
+	Time metav1.Time `json:"time"`
 }
 
 // RayServiceStatus is about one of the clusters of a RayService.
@@ -170,6 +227,14 @@ type RayServiceStatus struct {
 	// lastTrafficMigratedTime is when that share last changed.
 	// +optional
 	LastTrafficMigratedTime *metav1.Time `json:"lastTrafficMigratedTime,omitempty"`
+	// goal is the hash of what shapes this cluster. Two clusters of one goal can stand in for each other. Heliostat adds
+	// this field.
+	// +optional
+	Goal string `json:"goal,omitempty"`
+	// readyServeEndpoints is the number of Pods of this cluster that are ready to take requests, whether or not traffic is
+	// sent to them. Heliostat adds this field.
+	// +optional
+	ReadyServeEndpoints int32 `json:"readyServeEndpoints,omitempty"`
 }
 
 // AppStatus is what Ray Serve reports about one application.

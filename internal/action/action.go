@@ -7,6 +7,7 @@
 package action
 
 import (
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +94,8 @@ type Create struct {
 }
 
 // Apply makes Object, or brings the fields that it names to the wanted values, by server-side apply. Observed is the
-// object as it was read, nil when there is none. An existing object of another owner is never touched.
+// object as it was read, nil when there is none. An existing object of another owner is never touched. When Object carries a
+// resourceVersion, the write is refused if the stored object is not in that state any more, and the next plan decides anew.
 type Apply struct {
 	Object   client.Object
 	Observed client.Object
@@ -156,18 +158,45 @@ type Stop struct {
 	Why          string
 }
 
+// PutServe gives the Ray Serve of a RayCluster its whole config, in the background. Sending it twice does nothing more. While
+// one waits or is under way for the RayCluster, another one is dropped: the next plan decides anew. Its outcome is read from
+// Ray.ServeOutcome.
+type PutServe struct {
+	// Cluster is the RayCluster whose Serve is meant.
+	Cluster client.Object
+	BaseURL string
+	// Secret is the name of the Secret with the token that Ray asks for, or empty.
+	Secret string
+	// Session is the life of the head that is to take the config. No other one is given it. Empty where it is not known.
+	Session string
+	// Config is the body that is sent.
+	Config json.RawMessage
+	// Hash is the ID of the outcome. It has to tell apart whatever a plan does, such as the same config with another
+	// target capacity.
+	Hash string
+	Why  string
+}
+
 // Key is empty: what is sent to Ray is held back by the planner, which knows the outcome.
 func (a Submit) Key() string { return "" }
 
 // Key is empty, as for Submit.
 func (a Stop) Key() string { return "" }
 
-func (a Submit) target() client.Object { return a.Job }
-func (a Stop) target() client.Object   { return a.Job }
-func (a Submit) event() *Event         { return nil }
-func (a Stop) event() *Event           { return nil }
-func (a Submit) failure() *Event       { return nil }
-func (a Stop) failure() *Event         { return nil }
+// Key is empty, as for Submit.
+func (a PutServe) Key() string { return "" }
+
+func (a Submit) target() client.Object   { return a.Job }
+func (a Stop) target() client.Object     { return a.Job }
+func (a PutServe) target() client.Object { return a.Cluster }
+
+func (a Submit) event() *Event   { return nil }
+func (a Stop) event() *Event     { return nil }
+func (a PutServe) event() *Event { return nil }
+
+func (a Submit) failure() *Event   { return nil }
+func (a Stop) failure() *Event     { return nil }
+func (a PutServe) failure() *Event { return nil }
 
 // Key returns the group whose creates are held back together.
 func (a Create) Key() string { return a.Group }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/leadership"
 )
 
@@ -72,7 +73,7 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 }
 
 func (e *Executor) tell(owner client.Object, event Event) {
-	e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", truncate(event.Note, maxNote))
+	e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", excerpt.Beginning(event.Note, maxNote))
 	if e.Told != nil {
 		e.Told(gvkOf(e.Client.Scheme(), owner), event.Reason, event.Type)
 	}
@@ -84,6 +85,8 @@ func (e *Executor) do(ctx context.Context, a Action) error {
 		return e.Ray.submit(a)
 	case Stop:
 		return e.Ray.stop(a)
+	case PutServe:
+		return e.Ray.putServe(a)
 	}
 	write, done, err := e.Gate.Enter(ctx)
 	if err != nil {
@@ -125,7 +128,7 @@ func (e *Executor) fenced(err error) error {
 
 func (e *Executor) create(ctx context.Context, a Create) error {
 	object := copyOf(a.Object)
-	err := e.Client.Create(ctx, object)
+	err := e.Client.Create(ctx, object, client.FieldOwner(FieldOwner))
 	switch {
 	case err == nil:
 		e.Made.created(object)
@@ -172,35 +175,50 @@ func (e *Executor) apply(ctx context.Context, a Apply) error {
 	if !sameOwner(a.Observed, a.Object) {
 		return ErrCollision
 	}
-	if err := e.takeOverFields(ctx, a.Observed); err != nil {
+	version, err := e.takeOverFields(ctx, a)
+	if err != nil {
 		return err
 	}
 	wanted := copyOf(a.Object)
 	// With the UID the API server refuses to apply to a later object of the same name.
 	wanted.SetUID(a.Observed.GetUID())
+	wanted.SetResourceVersion(version)
 	content, err := applyContent(wanted)
 	if err != nil {
 		return fmt.Errorf("convert for server-side apply: %w", err)
 	}
 	// As a patch and not by the client's own apply, which would set up a second cache for the kind.
-	return e.Client.Patch(ctx, wanted, client.RawPatch(types.ApplyPatchType, content), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	err = e.Client.Patch(ctx, wanted, client.RawPatch(types.ApplyPatchType, content), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if apierrors.IsConflict(err) && version != "" {
+		return fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return err
 }
 
 // takeOverFields gives the fields that were set by our create, or by KubeRay, to our field owner for applies. Otherwise
-// what is not wanted any more, a port for example, would stay for ever as someone else's.
-func (e *Executor) takeOverFields(ctx context.Context, observed client.Object) error {
-	live := copyOf(observed)
-	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(observed), live); err != nil {
-		return fmt.Errorf("read the field owners: %w", err)
+// what is not wanted any more, a port for example, would stay for ever as someone else's. It returns the resourceVersion that
+// the apply must meet, which is empty where any will do.
+func (e *Executor) takeOverFields(ctx context.Context, a Apply) (version string, err error) {
+	live := copyOf(a.Observed)
+	if err := e.Live.Get(ctx, client.ObjectKeyFromObject(a.Observed), live); err != nil {
+		return "", fmt.Errorf("read the field owners: %w", err)
+	}
+	decidedOn := a.Object.GetResourceVersion()
+	if decidedOn != "" && decidedOn != live.GetResourceVersion() {
+		return "", errChanged
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldOwner, "kuberay-operator"), FieldOwner)
 	if err != nil || patch == nil {
-		return err
+		return decidedOn, err
 	}
-	if err := e.Client.Patch(ctx, copyOf(live), client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("take the fields over: %w", err)
+	owned := copyOf(live)
+	if err := e.Client.Patch(ctx, owned, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return "", fmt.Errorf("take the fields over: %w", err)
 	}
-	return nil
+	if decidedOn == "" {
+		return "", nil
+	}
+	return owned.GetResourceVersion(), nil
 }
 
 // delete means the object as it was seen: the one of that UID and, where the decision was made on a stored object, in the

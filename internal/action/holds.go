@@ -102,6 +102,18 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 	return next
 }
 
+// Told returns the keys of writes whose failure was told when it was new, as Plan.Known wants them. Writes without a key, such
+// as deletes, are never among them: the one that fails now may be another one than the one that failed before.
+func Told(holds map[string]Hold) map[string]bool {
+	keys := make(map[string]bool, len(holds))
+	for key := range holds {
+		if key != "" {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
 // dropStale drops what nobody has tried for long: its owner is gone.
 func (h *Holds) dropStale(now time.Time) {
 	for owner, held := range h.byOwner {

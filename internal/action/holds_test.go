@@ -89,3 +89,20 @@ func TestAnotherTermKnowsOfNoRefusals(t *testing.T) {
 		t.Error("the refusal is still remembered")
 	}
 }
+
+func TestWhatWasToldBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		given map[string]Hold
+		want  map[string]bool
+	}{
+		"given no failures, nothing was told":         {nil, map[string]bool{}},
+		"given refused creates, their keys were told": {map[string]Hold{"a": {Count: 1}, "b": {Count: 7}}, map[string]bool{"a": true, "b": true}},
+		"given a failed delete, the next one is told": {map[string]Hold{"": {Count: 1}, "a": {Count: 1}}, map[string]bool{"a": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Told(test.given)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

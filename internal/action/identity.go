@@ -83,6 +83,8 @@ func why(a Action) string {
 		return a.Why
 	case Stop:
 		return a.Why
+	case PutServe:
+		return a.Why
 	}
 	return ""
 }
@@ -145,10 +147,3 @@ func (t *told) all() []Event {
 
 // maxNote is the API server's limit for the note of an event, in bytes.
 const maxNote = 1024
-
-func truncate(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-3], "") + "..."
-}

@@ -6,7 +6,13 @@ import "context"
 // decide for themselves when work is done, as a simulation does; others use Start.
 func (r *Ray) Step(ctx context.Context) bool {
 	select {
-	case call := <-r.work:
+	case call := <-r.jobs:
+		r.carryOut(ctx, call)
+		return true
+	default:
+	}
+	select {
+	case call := <-r.serve:
 		r.carryOut(ctx, call)
 		return true
 	default:

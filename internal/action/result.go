@@ -13,8 +13,8 @@ import (
 // ErrCollision says that an object of the wanted name exists which is not ours. It was left as it is.
 var ErrCollision = errors.New("an object of that name exists already and belongs to someone else")
 
-// errChanged says that an object is not as it was when its deletion was decided. It was left as it is.
-var errChanged = errors.New("the object has changed since the decision to delete it")
+// errChanged says that an object is not as it was when the write was decided on. It was left as it is.
+var errChanged = errors.New("the object has changed since the write was decided on")
 
 // passing tells whether an error says no more than that the facts are others by now: the next plan will see to it.
 func passing(err error) bool {

@@ -12,12 +12,15 @@ package action
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=create;delete;get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=create;delete;get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;httproutes,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=route.openshift.io,resources=routes,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=ray.io,resources=rayclusters,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=ray.io,resources=rayjobs,verbs=create;delete;get;list;patch;watch
 // +kubebuilder:rbac:groups=ray.io,resources=raycronjobs,verbs=get;list;watch
-// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/status;raycronjobs/status;rayjobs/status,verbs=patch
-// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers;raycronjobs/finalizers;rayjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=ray.io,resources=rayservices,verbs=get;list;patch;watch
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/status;raycronjobs/status;rayjobs/status;rayservices/status,verbs=patch
+// +kubebuilder:rbac:groups=ray.io,resources=rayclusters/finalizers;raycronjobs/finalizers;rayjobs/finalizers;rayservices/finalizers,verbs=update

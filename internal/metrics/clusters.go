@@ -20,6 +20,11 @@ import (
 // scrapeLimit bounds one answer: a cache that is not filled yet would let it wait.
 const scrapeLimit = 5 * time.Second
 
+// Informer tells of changes of the objects of one kind.
+type Informer interface {
+	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+}
+
 // Clusters are the series about RayClusters. Those called kuberay_* are what dashboards for KubeRay expect. Only the
 // replica that leads has series, so that sums over replicas are right.
 type Clusters struct {
@@ -98,9 +103,7 @@ func (c *Clusters) collect(out chan<- prometheus.Metric, cluster *rayv1.RayClust
 }
 
 // Watch counts, into a histogram, how long each provisioning takes that ends from now on.
-func (c *Clusters) Watch(informer interface {
-	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
-}) error {
+func (c *Clusters) Watch(informer Informer) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		old, isCluster := before.(*rayv1.RayCluster)
 		cluster, isAlso := after.(*rayv1.RayCluster)

@@ -102,9 +102,7 @@ func failedBefore(job *rayv1.RayJob) int32 {
 
 // Watch remembers, of attempts that fail from now on and are followed by another, how long they took. Every replica does
 // so, and only the one that leads tells.
-func (j *Jobs) Watch(informer interface {
-	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
-}) error {
+func (j *Jobs) Watch(informer Informer) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			old, isJob := before.(*rayv1.RayJob)

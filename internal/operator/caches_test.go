@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,12 +27,16 @@ func TestCachesAreNarrow(t *testing.T) {
 		labels  labels.Set
 		visible bool
 	}{
-		"a Secret of anybody":      {object: &corev1.Secret{}, labels: labels.Set{"app": "shop"}},
-		"a Secret of a RayCluster": {object: &corev1.Secret{}, labels: labels.Set{rayv1.LabelCluster: "demo"}, visible: true},
-		"a Role of anybody":        {object: &rbacv1.Role{}, labels: labels.Set{}},
-		"an Ingress of anybody":    {object: &networkingv1.Ingress{}, labels: labels.Set{}},
-		"a Pod of anybody":         {object: &corev1.Pod{}, labels: labels.Set{}},
-		"a worker Pod":             {object: &corev1.Pod{}, labels: labels.Set{rayv1.LabelNodeType: rayv1.NodeTypeWorker}, visible: true},
+		"a Secret of anybody":          {object: &corev1.Secret{}, labels: labels.Set{"app": "shop"}},
+		"a Secret of a RayCluster":     {object: &corev1.Secret{}, labels: labels.Set{rayv1.LabelCluster: "demo"}, visible: true},
+		"a Role of anybody":            {object: &rbacv1.Role{}, labels: labels.Set{}},
+		"an Ingress of anybody":        {object: &networkingv1.Ingress{}, labels: labels.Set{}},
+		"a Pod of anybody":             {object: &corev1.Pod{}, labels: labels.Set{}},
+		"a slice of anybody's Service": {object: &discoveryv1.EndpointSlice{}, labels: labels.Set{discoveryv1.LabelServiceName: "shop"}},
+		"a slice of a Service that leads to Serve": {
+			object: &discoveryv1.EndpointSlice{}, labels: labels.Set{discoveryv1.LabelServiceName: "chat-serve-svc", rayv1.LabelServe: "chat-serve"}, visible: true,
+		},
+		"a worker Pod": {object: &corev1.Pod{}, labels: labels.Set{rayv1.LabelNodeType: rayv1.NodeTypeWorker}, visible: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for object, by := range options.ByObject {

@@ -8,11 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/config"
@@ -82,7 +84,11 @@ func (w *wiring) caches(live client.Reader, settings raycluster.Settings) (leade
 		return leadership.Caches{}, err
 	}
 	caches := leadership.Caches{Cache: w.mgr.GetCache(), Live: live, Namespaces: w.cfg.WatchNamespaces}
-	objects := append(raycluster.OwnedObjects(settings), &rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &batchv1.Job{})
+	objects := append(raycluster.OwnedObjects(settings), &rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{},
+		&corev1.Pod{}, &batchv1.Job{}, &discoveryv1.EndpointSlice{})
+	if w.gateways {
+		objects = append(objects, &gatewayv1.Gateway{}, &gatewayv1.HTTPRoute{})
+	}
 	if w.cfg.FeatureGates.Enabled(config.RayCronJob) {
 		objects = append(objects, &rayv1.RayCronJob{})
 	}

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	heliostatv1alpha1 "github.com/heliostat-io/heliostat/api/heliostat/v1alpha1"
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -47,6 +48,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/raycronjob"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
+	"github.com/heliostat-io/heliostat/internal/rayservice"
 	"github.com/heliostat-io/heliostat/internal/wake"
 )
 
@@ -82,7 +84,7 @@ type Options struct {
 // Scheme knows every kind that the operator reads or writes.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), rayv1.AddToScheme(scheme), heliostatv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), rayv1.AddToScheme(scheme), heliostatv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}
 	return scheme, nil
@@ -94,7 +96,7 @@ func Run(ctx context.Context, cfg config.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	w := &wiring{cfg: cfg, options: options, mgr: mgr, clock: options.Clock, clusters: wake.New(), jobs: wake.New()}
+	w := &wiring{cfg: cfg, options: options, mgr: mgr, clock: options.Clock, clusters: wake.New(), jobs: wake.New(), services: wake.New()}
 	if w.clock == nil {
 		w.clock = clock.RealClock{}
 	}
@@ -151,6 +153,10 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, fmt.Errorf("select what belongs to RayClusters: %w", err)
 	}
+	ofServe, err := labels.NewRequirement(rayv1.LabelServe, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("select what leads to Serve: %w", err)
+	}
 	labelled := cache.ByObject{Label: labels.NewSelector().Add(*ofClusters)}
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -165,6 +171,8 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 			&appsv1.ControllerRevision{}: labelled,
 			&networkingv1.Ingress{}:      labelled,
 			&corev1.ServiceAccount{}:     {Transform: justIdentity},
+			// Slices have the labels of their Services.
+			&discoveryv1.EndpointSlice{}: {Label: labels.NewSelector().Add(*ofServe)},
 		},
 	}
 	if len(cfg.WatchNamespaces) > 0 {
@@ -193,6 +201,14 @@ type wiring struct {
 	clock    clock.WithTicker
 	clusters *wake.Bell
 	jobs     *wake.Bell
+	services *wake.Bell
+	// dashboards asks Ray dashboards about jobs and Serve, proxies asks single Pods of RayServices, and sender writes to
+	// dashboards. All three are there after talkToRay.
+	dashboards *poll.Poller
+	proxies    *poll.Poller
+	sender     *action.Ray
+	// gateways tells whether traffic can be moved step by step: the Gateway API is installed, and the feature gate is on.
+	gateways bool
 	// crons is nil while the feature gate is off.
 	crons *raycronjob.Reconciler
 }
@@ -207,28 +223,18 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.gateways, err = gatewayAPI(w.cfg, w.mgr.GetRESTMapper()); err != nil {
+		return err
+	}
 	gate, fenced, err := w.election(ctx, registerer, settings)
 	if err != nil {
 		return err
 	}
-	web, patience, err := dashboards(w.cfg, w.options)
-	if err != nil {
+	if err := w.talkToRay(ctx, registerer, gate); err != nil {
 		return err
 	}
-	tokens := newTokens(w.mgr.GetAPIReader(), w.clock)
-	poller := poll.New(poll.Options{
-		HTTPClient: web, Timeout: patience, Registerer: registerer, Tokens: tokens.of, Clock: w.clock,
-		Notify: func(key poll.Key) { w.jobs.Ring(key.NamespacedName) },
-	})
-	sender := action.NewRay(action.RayOptions{
-		Gate: gate, HTTP: web, Tokens: tokens.of, Clock: w.clock, Log: w.options.Log.WithName("ray"), Workers: rayWorkers,
-		Settled: func(job types.NamespacedName) {
-			poller.Refresh(poll.Key{Kind: rayjob.PollKind, NamespacedName: job})
-			w.jobs.Ring(job)
-		},
-	})
 	told := ownmetrics.NewEvents()
-	if err := errors.Join(w.mgr.Add(poller), w.mgr.Add(sender), w.healthChecks(), registerer.Register(told), w.series(ctx, registerer, gate)); err != nil {
+	if err := errors.Join(w.healthChecks(), registerer.Register(told), w.series(ctx, registerer, gate)); err != nil {
 		return fmt.Errorf("register background work: %w", err)
 	}
 	executor := func(controller string) *action.Executor {
@@ -238,7 +244,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		}
 		return &action.Executor{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced,
-			Events: w.mgr.GetEventRecorder(controller), Told: told.Count, Ray: sender, Made: made, Parallel: parallelWrites,
+			Events: w.mgr.GetEventRecorder(controller), Told: told.Count, Ray: w.sender, Made: made, Parallel: parallelWrites,
 		}
 	}
 	clusters := &raycluster.Reconciler{
@@ -247,10 +253,15 @@ func (w *wiring) connect(ctx context.Context) error {
 		Resync: w.cfg.Environment.RayClusterResync, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{
-		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: poller, Memory: rayjob.NewMemory(),
+		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: w.dashboards, Memory: rayjob.NewMemory(),
 		Settings: jobSettings(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
 	}
-	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr), w.cronJobs(executor, gate))
+	services := &rayservice.Reconciler{
+		Reader: w.mgr.GetClient(), Executor: executor(rayservice.Name), Gate: gate, Holds: action.NewHolds(),
+		Dashboards: w.dashboards, Proxies: w.proxies, Memory: rayservice.NewMemory(),
+		Settings: serviceSettings(w.cfg, settings, w.gateways), Clock: w.clock, Bell: w.services, Concurrency: w.cfg.ReconcileConcurrency,
+	}
+	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr), services.SetupWithManager(w.mgr), w.cronJobs(executor, gate))
 }
 
 // cronJobs adds the controller of RayCronJobs, if the feature gate is on.
@@ -265,7 +276,7 @@ func (w *wiring) cronJobs(executor func(controller string) *action.Executor, gat
 	return w.crons.SetupWithManager(w.mgr)
 }
 
-// series adds what the metrics endpoint tells of single RayClusters and RayJobs, if that is asked for.
+// series adds what the metrics endpoint tells of single RayClusters, RayJobs and RayServices, if that is asked for.
 func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, gate leadership.Gate) error {
 	if !w.cfg.EnableMetrics {
 		return nil
@@ -274,17 +285,24 @@ func (w *wiring) series(ctx context.Context, registerer prometheus.Registerer, g
 		_, ok := gate.Current()
 		return ok
 	}
-	log := w.options.Log.WithName("metrics")
-	clusters, jobs := ownmetrics.NewClusters(w.mgr.GetClient(), leading, log), ownmetrics.NewJobs(w.mgr.GetClient(), leading, log)
-	ofClusters, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayCluster{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch RayClusters for their metrics: %w", err)
+	reader, log := w.mgr.GetClient(), w.options.Log.WithName("metrics")
+	for kind, series := range map[client.Object]interface {
+		prometheus.Collector
+		Watch(informer ownmetrics.Informer) error
+	}{
+		&rayv1.RayCluster{}: ownmetrics.NewClusters(reader, leading, log),
+		&rayv1.RayJob{}:     ownmetrics.NewJobs(reader, leading, log),
+		&rayv1.RayService{}: ownmetrics.NewServices(reader, leading, w.clock, log),
+	} {
+		informer, err := w.mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch %T for its metrics: %w", kind, err)
+		}
+		if err := errors.Join(registerer.Register(series), series.Watch(informer)); err != nil {
+			return fmt.Errorf("register the series of %T: %w", kind, err)
+		}
 	}
-	ofJobs, err := w.mgr.GetCache().GetInformer(ctx, &rayv1.RayJob{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch RayJobs for their metrics: %w", err)
-	}
-	return errors.Join(registerer.Register(clusters), clusters.Watch(ofClusters), registerer.Register(jobs), jobs.Watch(ofJobs))
+	return nil
 }
 
 // wakeAll has everything planned once, because a standby planned nothing.
@@ -295,6 +313,7 @@ func (w *wiring) wakeAll(ctx context.Context) {
 	err := errors.Join(
 		w.clusters.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayClusterList{}),
 		w.jobs.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayJobList{}),
+		w.services.RingAll(ctx, w.mgr.GetClient(), &rayv1.RayServiceList{}),
 	)
 	if w.crons != nil {
 		err = errors.Join(err, w.crons.WakeAll(ctx))

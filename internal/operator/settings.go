@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-io/heliostat/internal/config"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
+	"github.com/heliostat-io/heliostat/internal/rayservice"
 )
 
 // clusterSettings picks what shapes the objects of RayClusters. The mapper tells whether Kubernetes is OpenShift.
@@ -50,4 +52,32 @@ func jobSettings(cfg config.Config) rayjob.Settings {
 		TransitionGrace:      cfg.Environment.RayJobTransitionGrace,
 		DeletionPolicy:       cfg.FeatureGates.Enabled(config.RayJobDeletionPolicy),
 	}
+}
+
+// serviceSettings picks what matters to RayServices.
+func serviceSettings(cfg config.Config, clusters raycluster.Settings, gateways bool) rayservice.Settings {
+	return rayservice.Settings{
+		Clusters:      clusters,
+		ZeroDowntime:  cfg.Environment.ZeroDowntime,
+		Incremental:   cfg.FeatureGates.Enabled(config.RayServiceIncrementalUpgrade),
+		GatewayAPI:    gateways,
+		ProxiesByName: cfg.UseKubernetesProxy,
+	}
+}
+
+// gatewayAPI tells whether Gateways and HTTPRoutes can be made. An API that is installed later is noticed with the next start.
+func gatewayAPI(cfg config.Config, mapper meta.RESTMapper) (bool, error) {
+	if !cfg.FeatureGates.Enabled(config.RayServiceIncrementalUpgrade) {
+		return false, nil
+	}
+	for _, kind := range []string{"Gateway", "HTTPRoute"} {
+		_, err := mapper.RESTMapping(gatewayv1.SchemeGroupVersion.WithKind(kind).GroupKind(), gatewayv1.SchemeGroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("ask the API server for kind %s of the Gateway API: %w", kind, err)
+		}
+	}
+	return true, nil
 }

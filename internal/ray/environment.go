@@ -2,6 +2,7 @@ package ray
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ func (n Node) SetEnvironment(container *corev1.Container, start string, defaults
 			literal("RAY_timeout_ms_task_wait_for_death_info", "0"),
 			literal("RAY_gcs_server_request_timeout_seconds", "5"),
 			literal("RAY_SERVE_KV_TIMEOUT_S", "5"),
+			// Releases differ in what they do without it; see SetGracePeriod.
+			literal("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", strconv.Itoa(drainTimeout)),
 		)
 	}
 	addEnv(container,

@@ -22,6 +22,9 @@ type Cluster struct {
 	CreatedBy string
 	// OperatorVersion is the version of the operator, for Ray's usage statistics.
 	OperatorVersion string
+	// ServeProxyLocation says on which nodes Serve's proxies run, in Serve's own words: "HeadOnly" or "Disabled". Anything
+	// else stands for every node.
+	ServeProxyLocation string
 }
 
 // gcsAddress returns host and port of the GCS as workers see it.
@@ -46,6 +49,18 @@ type Node struct {
 	Resources map[string]string
 	// Labels are Ray's node labels.
 	Labels map[string]string
+}
+
+// RunsServeProxy reports whether a proxy of Serve is expected on the node: it then may take requests.
+func (n Node) RunsServeProxy() bool {
+	switch n.Cluster.ServeProxyLocation {
+	case "Disabled":
+		return false
+	case "HeadOnly":
+		return n.Cluster.serving() && n.Role == Head
+	default:
+		return n.Cluster.serving()
+	}
 }
 
 // GCSPort returns the port of the GCS, given the head's parameters: the parameter "port" if it is there, even if it

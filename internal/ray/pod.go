@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -15,6 +16,21 @@ const (
 	sharedMemoryVolume = "shared-mem"
 	sharedMemoryPath   = "/dev/shm"
 )
+
+// Seconds that the Pods of serving clusters have for their end. A node that gets SIGTERM moves its replicas and ends its
+// requests for up to drainTimeout, since Ray 2.57; the rest is for Ray's own shutdown. Kubernetes' usual 30 seconds would
+// end the Pod in between.
+const (
+	drainTimeout = 30
+	gracePeriod  = 60
+)
+
+// SetGracePeriod gives a Pod that serves requests the time to end them, unless the user gave it another.
+func (n Node) SetGracePeriod(pod *corev1.PodSpec) {
+	if n.Cluster.serving() && pod.TerminationGracePeriodSeconds == nil {
+		pod.TerminationGracePeriodSeconds = ptr.To[int64](gracePeriod)
+	}
+}
 
 // AddMetricsPort declares the port of Ray's metrics unless the container declares a port of that name.
 func AddMetricsPort(container *corev1.Container) {

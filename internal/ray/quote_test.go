@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/heliostat-io/heliostat/test/fakecontainer"
 )
 
 // hostile is the content of a variable that would do harm if the shell read it as part of the line.
@@ -156,10 +158,10 @@ func TestWellQuotedValuesMeanWhatTheShellMeans(t *testing.T) {
 		var raw, ours strings.Builder
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			// Each value is expanded alone: an open $( in one would otherwise reach into the next.
-			fmt.Fprintf(&raw, " --%s=%s", key, expandAsKubelet(values[key], shell.variables))
+			fmt.Fprintf(&raw, " --%s=%s", key, fakecontainer.Expand(values[key], shell.Variables))
 			fmt.Fprintf(&ours, " --%s=%s", key, quoteFlagValue(values[key]))
 		}
-		got := shell.runExpanded("ray start" + raw.String() + " \n ray start" + expandAsKubelet(ours.String(), shell.variables))
+		got := shell.runExpanded("ray start" + raw.String() + " \n ray start" + fakecontainer.Expand(ours.String(), shell.Variables))
 		if got.err != nil || got.stderr != "" || got.commands != 2 || len(got.calls) != 2 {
 			t.Fatalf("the values are not quoted well: %q: %d commands, %d calls, %q, %v", values, got.commands, len(got.calls), got.stderr, got.err)
 		}

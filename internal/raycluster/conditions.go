@@ -4,17 +4,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/condition"
 )
-
-// maxMessage keeps messages of conditions readable and far below the schema's limit, in bytes.
-const maxMessage = 2048
 
 // conditions sets every condition of the cluster and returns the events of those that changed.
 func (p *planner) conditions(st *rayv1.RayClusterStatus) []action.Event {
@@ -37,15 +34,7 @@ func (p *planner) conditions(st *rayv1.RayClusterStatus) []action.Event {
 
 // set puts a condition into the status and tells whether it is new or says something else than before.
 func (p *planner) set(st *rayv1.RayClusterStatus, c metav1.Condition) bool {
-	c.ObservedGeneration = p.snapshot.Cluster.Generation
-	c.LastTransitionTime = metav1.NewTime(p.now.Truncate(time.Second))
-	if len(c.Message) > maxMessage {
-		c.Message = strings.ToValidUTF8(c.Message[:maxMessage-3], "") + "..."
-	}
-	before := meta.FindStatusCondition(st.Conditions, c.Type)
-	changed := before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message
-	meta.SetStatusCondition(&st.Conditions, c)
-	return changed
+	return condition.Set(&st.Conditions, c, p.snapshot.Cluster.Generation, p.now)
 }
 
 // valid says whether the spec can be acted upon. The event is sent when the verdict changes, not on every pass.
@@ -112,12 +101,7 @@ func (p *planner) provisioned() metav1.Condition {
 }
 
 func (p *planner) suspension() []metav1.Condition {
-	is := func(phase suspendPhase) metav1.ConditionStatus {
-		if p.suspend == phase {
-			return metav1.ConditionTrue
-		}
-		return metav1.ConditionFalse
-	}
+	is := func(phase suspendPhase) metav1.ConditionStatus { return condition.Status(p.suspend == phase) }
 	return []metav1.Condition{
 		{Type: rayv1.ConditionRayClusterSuspending, Status: is(suspending), Reason: rayv1.ReasonRayClusterSuspending},
 		{Type: rayv1.ConditionRayClusterSuspended, Status: is(suspended), Reason: rayv1.ReasonRayClusterSuspended},

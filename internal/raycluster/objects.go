@@ -169,8 +169,7 @@ func mustBeRemade(live, wanted action.Object) bool {
 
 // inUse tells whether a Pod of the cluster was made to use an object: without it, the Pod could not go on.
 func (p *planner) inUse(object action.Object) bool {
-	ofRayService := p.cluster.Labels[rayv1.LabelOriginatedFromKind] == rayv1.KindRayService
-	if ofRayService && object.GetName() == ServeServiceName(p.cluster.Name) {
+	if madeForRayService(p.cluster) && object.GetName() == ServeServiceName(p.cluster.Name) {
 		return true
 	}
 	host := ServiceHost(object.GetName(), p.cluster.Namespace, p.settings.ClusterDomain)

@@ -33,22 +33,13 @@ func Plan(s Snapshot, settings Settings, now time.Time) action.Plan {
 		p.workers()
 		p.removedGroups()
 	}
-	p.plan.Known = known(s.Holds)
+	p.plan.Known = action.Told(s.Holds)
 	p.plan.Status, p.plan.Events = p.status()
 	if p.plan.Status != nil {
 		p.plan.Events = append(p.plan.Events, p.events...)
 	}
 	p.lookAgain()
 	return p.plan
-}
-
-// known are the keys of writes whose failure was told when it was new.
-func known(holds map[string]action.Hold) map[string]bool {
-	keys := map[string]bool{}
-	for key := range holds {
-		keys[key] = key != ""
-	}
-	return keys
 }
 
 // ours tells whether an object is ours to act upon by its spec.managedBy.

@@ -39,6 +39,7 @@ func HeadPod(cluster *rayv1.RayCluster, settings Settings, incarnation int64) *c
 		(*build).setCommand,
 		(*build).setEnvironment,
 		(*build).setProbes,
+		(*build).setGracePeriod,
 		(*build).setOwner,
 		(*build).markVersion,
 	)
@@ -68,6 +69,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 		(*build).setCommand,
 		(*build).setEnvironment,
 		(*build).setProbes,
+		(*build).setGracePeriod,
 		(*build).setOwner,
 		func(b *build) { b.annotate(rayv1.AnnotationRecreateHash, WorkerHash(&cluster.Spec, group)) },
 	)
@@ -102,6 +104,8 @@ func newBuild(cluster *rayv1.RayCluster, settings Settings, template *corev1.Pod
 			Version:         cluster.Spec.RayVersion,
 			CreatedBy:       cluster.Labels[rayv1.LabelOriginatedFromKind],
 			OperatorVersion: settings.OperatorVersion,
+
+			ServeProxyLocation: cluster.Annotations[rayv1.AnnotationServeProxyLocation],
 		}},
 		pod: &corev1.Pod{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -217,12 +221,13 @@ func (b *build) addDefaults() {
 	}
 }
 
-// markServe tells the Service of a RayService which Pods to send requests to. The head joins when its proxy is up.
+// markServe tells the Service of a RayService which Pods to send requests to: workers that will have a proxy. The head joins
+// when its proxy is up; the controller of RayServices changes the label then.
 func (b *build) markServe() {
-	if b.cluster.Labels[rayv1.LabelOriginatedFromKind] != rayv1.KindRayService {
+	if !madeForRayService(b.cluster) {
 		return
 	}
-	b.pod.Labels[rayv1.LabelServe] = strconv.FormatBool(b.node.Role == ray.Worker)
+	b.pod.Labels[rayv1.LabelServe] = strconv.FormatBool(b.node.Role == ray.Worker && b.node.RunsServeProxy())
 }
 
 func (b *build) addSharedMemory() {
@@ -256,6 +261,10 @@ func (b *build) setProbes() {
 	if b.settings.InjectProbes {
 		b.node.SetProbes(b.container(), b.params)
 	}
+}
+
+func (b *build) setGracePeriod() {
+	b.node.SetGracePeriod(&b.pod.Spec)
 }
 
 func (b *build) setOwner() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -152,9 +153,61 @@ func TestPodsOfARayService(t *testing.T) {
 	if worker.Spec.Containers[0].LivenessProbe.HTTPGet == nil {
 		t.Error("liveness of the worker is no HTTP request")
 	}
-	env := envOf(head.Spec.Containers[0])
-	if env["RAY_SERVE_KV_TIMEOUT_S"] != "5" || !strings.HasSuffix(env["RAY_USAGE_STATS_EXTRA_TAGS"], "kuberay_crd=RayService") {
-		t.Errorf("environment of the head is %v, want the variables for Serve", env)
+	for _, pod := range []*corev1.Pod{head, worker} {
+		env := envOf(pod.Spec.Containers[0])
+		for name, want := range map[string]string{
+			"RAY_timeout_ms_task_wait_for_death_info": "0", "RAY_gcs_server_request_timeout_seconds": "5", "RAY_SERVE_KV_TIMEOUT_S": "5",
+			"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "30",
+		} {
+			if env[name] != want {
+				t.Errorf("%s: %s is %q, want %s", pod.Name, name, env[name], want)
+			}
+		}
+		if grace := pod.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 60 {
+			t.Errorf("%s: the grace period is %v, want 60 s", pod.Name, grace)
+		}
+	}
+	if tags := envOf(head.Spec.Containers[0])["RAY_USAGE_STATS_EXTRA_TAGS"]; !strings.HasSuffix(tags, "kuberay_crd=RayService") {
+		t.Errorf("tags of the head are %s", tags)
+	}
+	if service := HeadService(cluster, Settings{HeadClusterIPService: true}); !service.Spec.PublishNotReadyAddresses {
+		t.Error("workers lose a head whose Serve proxy is dead")
+	}
+}
+
+func TestWhatTheUserSaysOfTheEndOfPodsCounts(t *testing.T) {
+	cluster := demoCluster(func(c *rayv1.RayCluster) {
+		c.Labels = map[string]string{"ray.io/originated-from-crd": "RayService"}
+		groupA(c).Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](300)
+		workerContainer(c).Env = []corev1.EnvVar{{Name: "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", Value: "240"}}
+	})
+	worker := workerOf(cluster)
+	if grace := worker.Spec.TerminationGracePeriodSeconds; *grace != 300 {
+		t.Errorf("the grace period is %d s, want the user's 300", *grace)
+	}
+	if diff := cmp.Diff([]string{"240"}, valuesOf(worker.Spec.Containers[0], "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S")); diff != "" {
+		t.Errorf("time for draining (-want +got):\n%s", diff)
+	}
+	plain := workerOf(demoCluster())
+	if grace := plain.Spec.TerminationGracePeriodSeconds; grace != nil {
+		t.Errorf("the worker of a plain RayCluster has a grace period of %d s", *grace)
+	}
+}
+
+// L54
+func TestWorkersWithoutAServeProxy(t *testing.T) {
+	for location, serves := range map[string]string{"HeadOnly": "false", "Disabled": "false", "EveryNode": "true", "": "true"} {
+		worker := workerOf(demoCluster(func(c *rayv1.RayCluster) {
+			c.Labels = map[string]string{"ray.io/originated-from-crd": "RayService"}
+			c.Annotations = map[string]string{"heliostat.io/serve-proxy-location": location}
+		}))
+		probe := execProbe(10, 2, 10, rayletCheck)
+		if serves == "true" {
+			probe = execProbe(10, 2, 1, rayletCheck+" && wget --tries 1 -T 10 -q -O- http://localhost:8000/-/healthz | grep success")
+		}
+		if diff := cmp.Diff(probe, worker.Spec.Containers[0].ReadinessProbe); diff != "" || worker.Labels["ray.io/serve"] != serves {
+			t.Errorf("given %q, ray.io/serve is %s, want %s; readiness (-want +got):\n%s", location, worker.Labels["ray.io/serve"], serves, diff)
+		}
 	}
 }
 

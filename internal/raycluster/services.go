@@ -31,7 +31,7 @@ func HeadService(cluster *rayv1.RayCluster, settings Settings) *corev1.Service {
 	service.Labels = overlay(service.Labels, selector)
 	service.Annotations = overlay(service.Annotations, cluster.Spec.HeadServiceAnnotations)
 	service.Spec.Selector = selector
-	service.Spec.Ports = mergePorts(service.Spec.Ports, headPorts(cluster))
+	service.Spec.Ports = mergePorts(service.Spec.Ports, HeadPorts(cluster))
 	if service.Spec.Type == "" {
 		service.Spec.Type = head.ServiceType
 	}
@@ -40,11 +40,19 @@ func HeadService(cluster *rayv1.RayCluster, settings Settings) *corev1.Service {
 		service.Spec.ClusterIP = corev1.ClusterIPNone
 		service.Spec.PublishNotReadyAddresses = true
 	}
+	if madeForRayService(cluster) {
+		// A head whose Serve proxy is dead is not ready, and is still the head of its workers.
+		service.Spec.PublishNotReadyAddresses = true
+	}
 	if cluster.Labels[rayv1.LabelJobSubmissionMode] == string(rayv1.SidecarMode) {
 		// The submitter beside the head ends with the job. The Pod is not ready from then on, and has yet to be asked.
 		service.Spec.PublishNotReadyAddresses = true
 	}
 	return service
+}
+
+func madeForRayService(cluster *rayv1.RayCluster) bool {
+	return cluster.Labels[rayv1.LabelOriginatedFromKind] == rayv1.KindRayService
 }
 
 // FollowHead makes a head Service select a head Pod that was made from an earlier spec, or by another operator, and
@@ -81,9 +89,10 @@ func HeadlessWorkerService(cluster *rayv1.RayCluster) *corev1.Service {
 }
 
 // ServeService returns the Service that leads to Ray Serve on all Pods of a RayCluster, or nil when the RayCluster
-// does not ask for it by annotation. It returns an error when the head has no port for Serve.
+// does not ask for it by annotation, or was made for a RayService: then the controller of RayServices makes a Service of this
+// name that selects only Pods which serve. It returns an error when the head has no port for Serve.
 func ServeService(cluster *rayv1.RayCluster, settings Settings) (*corev1.Service, error) {
-	if cluster.Annotations[rayv1.AnnotationEnableServeService] != "true" {
+	if cluster.Annotations[rayv1.AnnotationEnableServeService] != "true" || madeForRayService(cluster) {
 		return nil, nil
 	}
 	var ports []corev1.ServicePort
@@ -146,9 +155,9 @@ func overlay(base, over map[string]string) map[string]string {
 	return merged
 }
 
-// headPorts returns the ports of the head's Ray container, sorted by name: those that it declares, or Ray's usual
+// HeadPorts returns the ports of the head's Ray container, sorted by name: those that it declares, or Ray's usual
 // ones when it declares none, and in any case one for metrics.
-func headPorts(cluster *rayv1.RayCluster) []corev1.ServicePort {
+func HeadPorts(cluster *rayv1.RayCluster) []corev1.ServicePort {
 	ports := declaredPorts(cluster)
 	if len(ports) == 0 {
 		for name, number := range usualPorts() {

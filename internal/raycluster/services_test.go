@@ -244,6 +244,9 @@ func TestServeService(t *testing.T) {
 		"given another value, there is none": {cluster: demoCluster(func(c *rayv1.RayCluster) {
 			c.Annotations = map[string]string{"ray.io/enable-serve-service": "True"}
 		})},
+		"given a cluster of a RayService, whose controller makes one, there is none (RS-W28)": {cluster: demoCluster(annotated, func(c *rayv1.RayCluster) {
+			c.Labels = map[string]string{"ray.io/originated-from-crd": "RayService"}
+		})},
 		"given no declared ports, it has the usual port": {cluster: demoCluster(annotated), want: []corev1.ServicePort{port("serve", 8000)}},
 		"given several ports for Serve, it has all of them": {
 			cluster: demoCluster(annotated, func(c *rayv1.RayCluster) {

@@ -118,8 +118,13 @@ func (s *Streaks) ForgetAll() {
 
 // ripe tells whether an ended Pod may be replaced now, and asks to look again when it may.
 func (p *planner) ripe(pod *corev1.Pod) bool {
-	due := pod.CreationTimestamp.Add(leastLife)
 	streak := p.snapshot.Streaks[groupOf(pod)]
+	made := pod.CreationTimestamp.Time
+	if made.After(p.now) {
+		// Our clock is behind the API server's, maybe by hours. What we know by ours is when a Pod of the group was last seen to end.
+		made = streak.Last
+	}
+	due := made.Add(leastLife)
 	if rested := streak.Last.Add(streak.Rest()); streak.Count > 1 && rested.After(due) {
 		due = rested
 	}

@@ -51,7 +51,7 @@ func Plan(s Snapshot, jobs rayjob.Settings, now time.Time) action.Plan {
 	p.tick()
 	p.prune()
 	p.releaseRecorded()
-	p.plan.Known = known(s.Holds)
+	p.plan.Known = action.Told(s.Holds)
 	p.status()
 	return p.plan
 }
@@ -101,15 +101,6 @@ func (p *planner) followed() (schedule Schedule, readable bool) {
 		before.Spec.Schedule, before.Spec.TimeZone = st.Schedule, &st.TimeZone
 	}
 	return readSchedule(before)
-}
-
-// known are the keys of writes whose failure was told when it was new.
-func known(holds map[string]action.Hold) map[string]bool {
-	keys := map[string]bool{}
-	for key := range holds {
-		keys[key] = key != ""
-	}
-	return keys
 }
 
 // zoneName is the time zone that the schedule is read in; see LoadZone.

@@ -3,7 +3,6 @@ package raycronjob
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +13,11 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/condition"
 )
 
-const (
-	// maxActive bounds the list of unfinished RayJobs.
-	maxActive = 100
-	// maxMessage keeps messages of conditions readable and far below the schema's limit, in bytes.
-	maxMessage = 2048
-)
+// maxActive bounds the list of unfinished RayJobs.
+const maxActive = 100
 
 // status completes the next status and asks for its write if it says something new.
 func (p *planner) status() {
@@ -31,7 +27,7 @@ func (p *planner) status() {
 	p.st.LastSuccessfulTime = p.lastSuccess()
 	p.st.Conditions = slices.Clone(p.st.Conditions)
 	p.valid()
-	p.set(metav1.Condition{Type: rayv1.ConditionRayCronJobSuspended, Status: truth(p.suspended()), Reason: p.suspension()})
+	p.set(metav1.Condition{Type: rayv1.ConditionRayCronJobSuspended, Status: condition.Status(p.suspended()), Reason: p.suspension()})
 	for _, c := range p.progress() {
 		p.set(c)
 	}
@@ -62,15 +58,7 @@ func (p *planner) lastSuccess() *metav1.Time {
 
 // set puts a condition into the status and tells whether it is new or says something else than before.
 func (p *planner) set(c metav1.Condition) bool {
-	c.ObservedGeneration = p.s.Cron.Generation
-	c.LastTransitionTime = metav1.NewTime(p.now.Truncate(time.Second))
-	if len(c.Message) > maxMessage {
-		c.Message = strings.ToValidUTF8(c.Message[:maxMessage-3], "") + "..."
-	}
-	before := meta.FindStatusCondition(p.st.Conditions, c.Type)
-	changed := before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message
-	meta.SetStatusCondition(&p.st.Conditions, c)
-	return changed
+	return condition.Set(&p.st.Conditions, c, p.s.Cron.Generation, p.now)
 }
 
 // valid says whether the spec can be acted upon. The event is sent when the verdict changes, not on every pass.
@@ -103,9 +91,9 @@ func (p *planner) progress() []metav1.Condition {
 	reason, message, stalled := p.verdict()
 	ready := !stalled && reason == rayv1.ReasonScheduled
 	conditions := []metav1.Condition{
-		{Type: rayv1.ConditionReady, Status: truth(ready), Reason: reason, Message: message},
+		{Type: rayv1.ConditionReady, Status: condition.Status(ready), Reason: reason, Message: message},
 		{Type: rayv1.ConditionReconciling, Status: metav1.ConditionFalse, Reason: reason},
-		{Type: rayv1.ConditionStalled, Status: truth(stalled), Reason: reason},
+		{Type: rayv1.ConditionStalled, Status: condition.Status(stalled), Reason: reason},
 	}
 	if stalled {
 		conditions[1].Reason, conditions[2].Message = rayv1.ReasonStalled, message
@@ -130,13 +118,6 @@ func (p *planner) verdict() (reason, message string, stalled bool) {
 		}
 	}
 	return rayv1.ReasonScheduled, fmt.Sprintf("a RayJob is created at each tick of %q, time zone %s", p.st.Schedule, p.st.TimeZone), false
-}
-
-func truth(is bool) metav1.ConditionStatus {
-	if is {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }
 
 // whatChanged names the most telling change for the log line.

@@ -10,6 +10,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 )
 
@@ -57,7 +58,7 @@ func (p *planner) keepsRecords() bool {
 // refuse keeps a job that cannot be acted upon from beginning. A corrected spec leads out of this.
 func (p *planner) refuse() {
 	p.st.JobDeploymentStatus, p.st.SubmissionMode = rayv1.JobDeploymentStatusValidationFailed, ""
-	p.st.Reason, p.st.Message = rayv1.ValidationFailed, truncate(p.invalid.Error(), maxMessage)
+	p.st.Reason, p.st.Message = rayv1.ValidationFailed, excerpt.Beginning(p.invalid.Error(), maxMessage)
 }
 
 // initializing waits for the cluster and then lets the job run.
@@ -146,7 +147,8 @@ func (p *planner) late(seconds *int32, reason rayv1.JobFailedReason, field strin
 		p.fail(reason, message)
 		return true
 	}
-	p.st.Stopping = &rayv1.RayJobStopping{Reason: string(reason), Since: metav1.NewTime(p.now), Message: truncate(message, maxMessage)}
+	p.st.Stopping = &rayv1.RayJobStopping{Reason: string(reason), Since: metav1.NewTime(p.now),
+		Message: excerpt.Beginning(message, maxMessage)}
 	return true
 }
 
@@ -181,7 +183,7 @@ func (p *planner) startOver() {
 func (p *planner) fail(reason rayv1.JobFailedReason, message string) {
 	failed := ptr.Deref(p.st.Failed, 0) + 1
 	p.st.Failed = &failed
-	p.st.Reason, p.st.Message = reason, truncate(message, maxMessage)
+	p.st.Reason, p.st.Message = reason, excerpt.Beginning(message, maxMessage)
 	p.st.Stopping = nil
 	p.postMortem(reason, message)
 	if reason == rayv1.JobLost {

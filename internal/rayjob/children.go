@@ -13,6 +13,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
@@ -39,7 +40,8 @@ func (p *planner) cluster() (ready bool) {
 	case own:
 		p.makeCluster()
 	default:
-		p.st.Message = truncate(fmt.Sprintf("spec.clusterSelector names RayCluster %q, which does not exist in namespace %s", p.selected(), p.job.Namespace), maxMessage)
+		p.st.Message = excerpt.Beginning(fmt.Sprintf(
+			"spec.clusterSelector names RayCluster %q, which does not exist in namespace %s", p.selected(), p.job.Namespace), maxMessage)
 		p.obstacle = obstacle{rayv1.ReasonRayClusterNotFound, p.st.Message}
 		if p.s.Job.Status.Message != p.st.Message {
 			p.tell(action.Warning(rayv1.ReasonRayClusterNotFound, "Validate", p.st.Message))
@@ -71,7 +73,7 @@ func (p *planner) clusterTrouble() obstacle {
 	}
 	conditions := p.s.Cluster.Status.Conditions
 	about := func(c *metav1.Condition) string {
-		return truncate(fmt.Sprintf("RayCluster %s: %s", p.s.Cluster.Name, c.Message), maxMessage)
+		return excerpt.Beginning(fmt.Sprintf("RayCluster %s: %s", p.s.Cluster.Name, c.Message), maxMessage)
 	}
 	if stalled := meta.FindStatusCondition(conditions, rayv1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
 		return obstacle{stalled.Reason, about(stalled)}
@@ -96,7 +98,7 @@ func (p *planner) held(role string) bool {
 	if !ok {
 		return false
 	}
-	p.st.Message = truncate(hold.Message, maxMessage)
+	p.st.Message = excerpt.Beginning(hold.Message, maxMessage)
 	p.obstacle = obstacle{hold.Reason, p.st.Message}
 	if hold.Collision {
 		p.obstacle.reason = rayv1.ReasonNameCollision

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/condition"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
 
@@ -30,20 +29,7 @@ func (p *planner) conditions() {
 
 // set puts a condition into the status and tells whether it is new or says something else than before.
 func (p *planner) set(c metav1.Condition) bool {
-	c.ObservedGeneration = p.s.Job.Generation
-	c.LastTransitionTime = metav1.NewTime(p.now.Truncate(time.Second))
-	c.Message = truncate(c.Message, maxMessage)
-	before := meta.FindStatusCondition(p.st.Conditions, c.Type)
-	changed := before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message
-	meta.SetStatusCondition(&p.st.Conditions, c)
-	return changed
-}
-
-func status(is bool) metav1.ConditionStatus {
-	if is {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
+	return condition.Set(&p.st.Conditions, c, p.s.Job.Generation, p.now)
 }
 
 // valid says whether the spec can be acted upon. The event is sent when the verdict changes, not on every pass.
@@ -83,7 +69,7 @@ func (p *planner) submitted() metav1.Condition {
 func (p *planner) rayRuns() metav1.Condition {
 	runs := p.st.JobStatus == rayv1.JobStatusRunning && !rayv1.IsJobDeploymentTerminal(p.st.JobDeploymentStatus) &&
 		p.st.JobDeploymentStatus != rayv1.JobDeploymentStatusRetrying
-	return metav1.Condition{Type: rayv1.ConditionRunning, Status: status(runs), Reason: rayv1.ReasonJobStatus,
+	return metav1.Condition{Type: rayv1.ConditionRunning, Status: condition.Status(runs), Reason: rayv1.ReasonJobStatus,
 		Message: fmt.Sprintf("Ray's last word: %s", cmp.Or(string(p.st.JobStatus), "none"))}
 }
 
@@ -94,15 +80,17 @@ func (p *planner) ends() []metav1.Condition {
 	if rayv1.IsJobDeploymentTerminal(phase) {
 		reason, message = rayv1.ReasonEnded, fmt.Sprintf("the RayJob is %s; Ray's last word: %s", phase, cmp.Or(string(said), "none"))
 	}
-	failed := metav1.Condition{Type: rayv1.ConditionFailed, Status: status(phase == rayv1.JobDeploymentStatusFailed), Reason: reason, Message: message}
+	about := func(kind string, is bool) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: condition.Status(is), Reason: reason, Message: message}
+	}
+	failed := about(rayv1.ConditionFailed, phase == rayv1.JobDeploymentStatusFailed)
 	if failed.Status == metav1.ConditionTrue {
 		failed.Reason, failed.Message = p.failedReason(), p.st.Message
 	}
-	complete := phase == rayv1.JobDeploymentStatusComplete
 	return []metav1.Condition{
-		{Type: rayv1.ConditionSucceeded, Status: status(complete && said == rayv1.JobStatusSucceeded), Reason: reason, Message: message},
+		about(rayv1.ConditionSucceeded, phase == rayv1.JobDeploymentStatusComplete && said == rayv1.JobStatusSucceeded),
 		failed,
-		{Type: rayv1.ConditionStopped, Status: status(rayv1.IsJobDeploymentTerminal(phase) && said == rayv1.JobStatusStopped), Reason: reason, Message: message},
+		about(rayv1.ConditionStopped, rayv1.IsJobDeploymentTerminal(phase) && said == rayv1.JobStatusStopped),
 	}
 }
 
@@ -113,7 +101,8 @@ func (p *planner) failedReason() string { return cmp.Or(string(p.st.Reason), ray
 func (p *planner) progress() []metav1.Condition {
 	reason, message, ready := p.progressReason()
 	block := p.blocked()
-	reconciling := metav1.Condition{Type: rayv1.ConditionReconciling, Status: status(!ready && block.reason == ""), Reason: reason, Message: message}
+	reconciling := metav1.Condition{Type: rayv1.ConditionReconciling, Status: condition.Status(!ready && block.reason == ""),
+		Reason: reason, Message: message}
 	stalled := metav1.Condition{Type: rayv1.ConditionStalled, Status: metav1.ConditionFalse, Reason: reason}
 	if block.reason != "" {
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, block.reason, block.message
@@ -121,7 +110,7 @@ func (p *planner) progress() []metav1.Condition {
 		ready = false
 	}
 	return []metav1.Condition{
-		{Type: rayv1.ConditionReady, Status: status(ready), Reason: reason, Message: message}, reconciling, stalled,
+		{Type: rayv1.ConditionReady, Status: condition.Status(ready), Reason: reason, Message: message}, reconciling, stalled,
 	}
 }
 

@@ -147,7 +147,7 @@ func deletedAt(at time.Time) func(*Snapshot) {
 
 func stopped(err error) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Stopped = &action.Outcome{BaseURL: dashboardAt, SubmissionID: "train-x7k2m", At: now, Err: err}
+		s.Stopped = &action.Outcome{BaseURL: dashboardAt, ID: "train-x7k2m", At: now, Err: err}
 	}
 }
 

@@ -64,7 +64,7 @@ func (s Snapshot) firstSeen(f fact, now time.Time) time.Time {
 
 // about returns an outcome if it is that of the attempt which a status describes, else nil.
 func about(outcome *action.Outcome, st *rayv1.RayJobStatus) *action.Outcome {
-	if outcome == nil || outcome.SubmissionID != st.JobId || outcome.BaseURL != addressOf(st) {
+	if outcome == nil || outcome.ID != st.JobId || outcome.BaseURL != addressOf(st) {
 		return nil
 	}
 	return outcome

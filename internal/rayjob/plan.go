@@ -66,7 +66,7 @@ func Plan(s Snapshot, settings Settings, now time.Time) Decision {
 	}
 	p := &planner{s: s, settings: settings, now: now, job: s.Job.DeepCopy(), invalid: Validate(s.Job, settings)}
 	p.st = &p.job.Status
-	p.decision.Known = known(s.Holds)
+	p.decision.Known = action.Told(s.Holds)
 	p.chooseSpec()
 	switch {
 	case s.Job.DeletionTimestamp != nil:
@@ -159,12 +159,3 @@ func (p *planner) ended() {
 
 // selected is the name of the existing cluster that the job is to run on, or empty.
 func (p *planner) selected() string { return p.job.Spec.ClusterSelector[rayv1.LabelCluster] }
-
-// known are the keys of writes whose failure was told.
-func known(holds map[string]action.Hold) map[string]bool {
-	keys := map[string]bool{}
-	for key := range holds {
-		keys[key] = true
-	}
-	return keys
-}

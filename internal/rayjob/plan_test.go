@@ -26,7 +26,7 @@ func overHTTP(s *Snapshot) { mode(rayv1.HTTPMode)(s) }
 
 func sent(err error, ago time.Duration) func(*Snapshot) {
 	return func(s *Snapshot) {
-		s.Sent = &action.Outcome{BaseURL: dashboardAt, SubmissionID: "train-x7k2m", At: now.Add(-ago), Err: err}
+		s.Sent = &action.Outcome{BaseURL: dashboardAt, ID: "train-x7k2m", At: now.Add(-ago), Err: err}
 	}
 }
 

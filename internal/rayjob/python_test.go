@@ -80,12 +80,12 @@ func realPython(t *testing.T) (string, bool) {
 func pythonContainer(t *testing.T, python string) container {
 	t.Helper()
 	c := newContainer(t)
-	c.install(t, "python", "exec "+python+` "$@"`)
+	c.Install(t, "python", "exec "+python+` "$@"`)
 	if err := os.MkdirAll(c.path("modules/ray"), 0o700); err != nil {
 		t.Fatalf("making a directory for the stand-in of Ray's client: %v", err)
 	}
 	c.put(t, filepath.Join("modules", "ray", "job_submission.py"), clientModule)
-	c.env["PYTHONPATH"] = c.path("modules")
+	c.Variables["PYTHONPATH"] = c.path("modules")
 	return c
 }
 
@@ -169,21 +169,21 @@ func TestScriptsWithRealPython(t *testing.T) {
 				c.put(t, "KNOWN", "")
 			}
 			for name, value := range tc.env {
-				c.env[name] = value
+				c.Variables[name] = value
 			}
 			job := example(on(server.URL), tc.edit)
 			result, err := c.run(submitters(t, job)[tc.mode])
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := outcome{Submitted: c.has("SUBMITTED"), Code: result.code}
-			for _, call := range result.calls {
+			got := outcome{Submitted: c.has("SUBMITTED"), Code: result.Code}
+			for _, call := range result.Calls {
 				got.Followed = got.Followed || strings.HasPrefix(strings.Join(call, " "), "ray job logs ")
 			}
 			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("what happened (-want +got):\n%s\n%s\n%s", d, result.stdout, result.stderr)
+				t.Errorf("what happened (-want +got):\n%s\n%s\n%s", d, result.Stdout, result.Stderr)
 			}
-			if text := result.stdout + result.stderr; !strings.Contains(text, tc.says) {
+			if text := result.Stdout + result.Stderr; !strings.Contains(text, tc.says) {
 				t.Errorf("the script says\n%s\nwant %q in it", text, tc.says)
 			}
 			if got.Submitted {
@@ -227,8 +227,8 @@ func TestPythonReadsWhatItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.code != 0 {
-		t.Fatalf("the script ended with %d: %s", result.code, result.stderr)
+	if result.Code != 0 {
+		t.Fatalf("the script ended with %d: %s", result.Code, result.Stderr)
 	}
 	checkSubmitted(t, c, text.String())
 }

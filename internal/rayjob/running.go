@@ -12,6 +12,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
@@ -239,11 +240,11 @@ func (p *planner) known(answer *poll.Observation) {
 }
 
 // take copies what Ray says about the job into the status. Ray goes on being asked until that is stored: the poller forgets
-// what nobody asks for, and the write may fail.
+// what nobody asks for, and the write may fail. Ray's message on a failed driver ends with the last lines of its log.
 func (p *planner) take(job *dashboard.JobDetails) {
 	p.ask()
 	p.st.JobStatus = rayv1.JobStatus(job.Status)
-	p.st.Message = truncate(job.Message, maxMessage)
+	p.st.Message = excerpt.End(job.Message, maxMessage)
 	p.st.Reason = ""
 	p.st.RayJobInfo = rayv1.RayJobStatusInfo{StartTime: timeOrNil(job.StartTime), EndTime: timeOrNil(job.EndTime)}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
-// addSidecar makes the head of a job's own cluster submit the job from within its Pod. Neither the container nor a lost
-// head is started a second time, so the job is submitted once at most.
+// addSidecar makes the head of a job's own cluster submit the job from within its Pod. Neither the container nor a head that
+// was seen to have started is started a second time. A head that starts and goes unseen is made again, and submits again, to a
+// Ray that knows nothing of the first time.
 func addSidecar(cluster *rayv1.RayCluster, job *rayv1.RayJob, settings Settings) error {
 	head := &cluster.Spec.HeadGroupSpec
 	pod := &head.Template.Spec

@@ -27,10 +27,10 @@ func TestRayIsToldWhatTheSpecSays(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if result.code != 0 {
-				t.Fatalf("%s: the script ended with %d: %s", name, result.code, result.stderr)
+			if result.Code != 0 {
+				t.Fatalf("%s: the script ended with %d: %s", name, result.Code, result.Stderr)
 			}
-			told, err := submissions(result.calls)
+			told, err := submissions(result.Calls)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -40,7 +40,7 @@ func TestRayIsToldWhatTheSpecSays(t *testing.T) {
 				}
 			}
 			if len(told) == 0 {
-				t.Fatalf("%s: nothing was submitted by %q", name, result.calls)
+				t.Fatalf("%s: nothing was submitted by %q", name, result.Calls)
 			}
 		}
 		request, err := submitRequest(job)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
@@ -219,12 +220,7 @@ func (v *validator) suspend() {
 }
 
 // shown is as much of a text as is worth repeating.
-func shown(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShown-3], "") + "..."
-}
+func shown(text string) string { return excerpt.Beginning(text, maxShown) }
 
 // invalidReason is the event's reason for the errors that Validate found.
 func invalidReason(err error) string {

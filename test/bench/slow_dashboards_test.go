@@ -10,9 +10,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/test/fakedashboard"
 	"github.com/heliostat-io/heliostat/test/harness"
 )
@@ -63,8 +66,12 @@ func (s *site) probe(t *testing.T) time.Duration {
 		took, seen = s.podAfter(began)
 		return seen
 	}, harness.Patience, 5*time.Millisecond).Should(BeTrue(), "%s never gets a head", cluster.Name)
-	// The next cluster is not to find the operator busy with this one.
-	time.Sleep(200 * time.Millisecond)
+	// The next cluster is not to find the operator busy with this one. Until it writes nothing at all would be too long to wait:
+	// RayJobs would fail meanwhile, because Ray does not answer.
+	service := types.NamespacedName{Namespace: s.ns, Name: raycluster.HeadServiceName(cluster)}
+	g.Eventually(func() error {
+		return s.Get(t.Context(), service, &corev1.Service{})
+	}, harness.Patience, 20*time.Millisecond).Should(Succeed(), "%s never gets a Service", cluster.Name)
 	return took
 }
 

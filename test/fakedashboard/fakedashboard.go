@@ -1,6 +1,6 @@
-// Package fakedashboard plays the dashboard of a Ray head for tests. It keeps its jobs in memory, answers in the words
-// and with the status codes of Ray (checked against Ray 2.60), moves jobs along scripts, and fails in the ways that real
-// dashboards do: slowly, silently, or after it has done what it was asked to do.
+// Package fakedashboard plays the dashboard of a Ray head for tests, and the Serve proxies of its Pods. It keeps its jobs and
+// Serve applications in memory, answers in the words and with the status codes of Ray (checked against Ray 2.60), moves both
+// along scripts, and fails in the ways that real dashboards do: slowly, silently, or after it has done what it was asked to.
 //
 // Use New for a dashboard that listens on the loopback address, and NewInProcess together with a Network where the code
 // under test computes the address itself, or where time is virtual (testing/synctest).
@@ -72,6 +72,15 @@ type Dashboard struct {
 	submissions   map[string]int
 	requests      map[Endpoint]int
 
+	serve              serveState
+	serveScripts       map[string][]ServeStep
+	defaultServeScript []ServeStep
+	serveProxies       []ServeProxy
+	serveLag           int
+	serveRefusal       string
+	servePuts          int
+	lastServePut       []byte
+
 	server *httptest.Server
 	closed chan struct{}
 }
@@ -92,16 +101,19 @@ func New(tb testing.TB) *Dashboard {
 // NewInProcess returns a dashboard without a listener. It is reached through a Network.
 func NewInProcess() *Dashboard {
 	return &Dashboard{
-		version:       "2.52.0",
-		session:       1,
-		jobs:          map[string]*Job{},
-		scripts:       map[string][]Step{},
-		defaultScript: Steps("PENDING", "RUNNING", "SUCCEEDED"),
-		stopScript:    Steps("STOPPED"),
-		attempts:      map[string]int{},
-		submissions:   map[string]int{},
-		requests:      map[Endpoint]int{},
-		closed:        make(chan struct{}),
+		version:            "2.52.0",
+		session:            1,
+		jobs:               map[string]*Job{},
+		scripts:            map[string][]Step{},
+		defaultScript:      Steps("PENDING", "RUNNING", "SUCCEEDED"),
+		stopScript:         Steps("STOPPED"),
+		attempts:           map[string]int{},
+		submissions:        map[string]int{},
+		requests:           map[Endpoint]int{},
+		serve:              newServeState(),
+		serveScripts:       map[string][]ServeStep{},
+		defaultServeScript: ServeSteps("DEPLOYING", "RUNNING"),
+		closed:             make(chan struct{}),
 	}
 }
 
@@ -223,16 +235,18 @@ func (d *Dashboard) sessionName() string {
 	return fmt.Sprintf("session_2026-01-01_00-00-%02d_000000_1", d.session)
 }
 
-// Restart plays a head that was replaced without fault tolerance of the GCS: a new session begins and all jobs are gone.
+// Restart plays a head that was replaced without fault tolerance of the GCS: a new session begins, all jobs are gone, and
+// Serve is not started.
 func (d *Dashboard) Restart() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.session++
 	clear(d.jobs)
+	d.serve = newServeState()
 }
 
-// RestartWithFaultTolerance plays a head that was replaced with fault tolerance of the GCS: session and records stay, and
-// jobs that had not ended are FAILED, since their drivers died with the head.
+// RestartWithFaultTolerance plays a head that was replaced with fault tolerance of the GCS: session and records stay, those
+// of Serve too, and jobs that had not ended are FAILED, since their drivers died with the head.
 func (d *Dashboard) RestartWithFaultTolerance() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

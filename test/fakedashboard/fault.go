@@ -19,6 +19,9 @@ const (
 	EndpointStop    Endpoint = "stop"
 	EndpointDelete  Endpoint = "delete"
 	EndpointLogs    Endpoint = "logs"
+	// EndpointServe is the report of Serve, EndpointPutServe a config for it.
+	EndpointServe    Endpoint = "serve"
+	EndpointPutServe Endpoint = "put-serve"
 )
 
 // Fault is a misbehaviour. The first one that fits a request is used.
@@ -50,6 +53,18 @@ func NoAgent(times int) Fault {
 func RefusedByAgent(cause string) Fault {
 	return Fault{Endpoint: EndpointSubmit, Code: http.StatusInternalServerError, Body: pythonTraceback(
 		"RuntimeError: Request failed with status code 400: " + pythonTraceback("ValueError: "+cause) + ".")}
+}
+
+// ServeSilent is the answer of a dashboard that gets none from the controller of Serve, as while the GCS is away.
+func ServeSilent(times int) Fault {
+	return Fault{Endpoint: EndpointServe, Times: times, Code: http.StatusServiceUnavailable,
+		Body: "Failed to get a response from the controller. The GCS may be down, please retry later: ray::ServeController.get_serve_instance_details()"}
+}
+
+// NoServe is the answer of a head without Serve in its image.
+func NoServe() Fault {
+	return Fault{Endpoint: EndpointServe, Code: http.StatusNotImplemented,
+		Body: `Serve dependencies are not installed. Please run ` + "`pip install \"ray[serve]\"`."}
 }
 
 // Inject adds a fault.

@@ -25,7 +25,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if endpoint == EndpointSubmit {
 		id = d.countAttempt(body)
 	}
-	d.count(endpoint)
+	d.count(endpoint, body)
 
 	answer := func(w http.ResponseWriter) { d.answer(w, r, endpoint, id, body) }
 	if fault, hit := d.takeFault(endpoint, id); hit {
@@ -48,6 +48,10 @@ func route(r *http.Request) (Endpoint, string) {
 		return EndpointList, ""
 	case "POST /api/jobs/":
 		return EndpointSubmit, ""
+	case "GET /api/serve/applications/":
+		return EndpointServe, ""
+	case "PUT /api/serve/applications/":
+		return EndpointPutServe, ""
 	}
 	rest, ok := strings.CutPrefix(path, "/api/jobs/")
 	if !ok {
@@ -71,10 +75,13 @@ func route(r *http.Request) (Endpoint, string) {
 	return "", ""
 }
 
-func (d *Dashboard) count(endpoint Endpoint) {
+func (d *Dashboard) count(endpoint Endpoint, body []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requests[endpoint]++
+	if endpoint == EndpointPutServe {
+		d.lastServePut = body
+	}
 }
 
 // countAttempt returns the submission id in the body of a submission, and counts it.
@@ -105,6 +112,10 @@ func (d *Dashboard) answer(w http.ResponseWriter, r *http.Request, endpoint Endp
 		sendText(w, http.StatusOK, "success")
 	case EndpointSubmit:
 		d.submit(w, body)
+	case EndpointServe:
+		d.reportServe(w, r)
+	case EndpointPutServe:
+		d.putServe(w, body)
 	case EndpointList:
 		all := []any{}
 		for _, job := range d.jobs {

@@ -6,20 +6,53 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"syscall"
 )
 
-// Network carries requests to dashboards by the host and port of the URL, without sockets. It is an http.RoundTripper.
+// Network carries requests to dashboards and proxies by the host and port of the URL, without sockets. It is an
+// http.RoundTripper.
 type Network struct {
-	mu      sync.Mutex
-	hosts   map[string]*Dashboard
-	unknown func(host string) *Dashboard
+	mu         sync.Mutex
+	hosts      map[string]*Dashboard
+	unknown    func(host string) *Dashboard
+	proxies    map[string]*Proxy
+	unknownPod func(host string) *Proxy
 }
 
-// NewNetwork returns a network without dashboards.
+// host is who answers on a Network.
+type host interface {
+	http.Handler
+	isDown() bool
+}
+
+// NewNetwork returns a network on which nobody answers.
 func NewNetwork() *Network {
-	return &Network{hosts: map[string]*Dashboard{}}
+	return &Network{hosts: map[string]*Dashboard{}, proxies: map[string]*Proxy{}}
+}
+
+// AddProxy makes the proxy answer at host, such as "10.0.0.1:8000", in place of any other. A Pod has its proxy on one port
+// and its metrics on another, so it is added for both.
+func (n *Network) AddProxy(host string, p *Proxy) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.proxies[host] = p
+}
+
+// RemoveProxy makes nobody answer at the host.
+func (n *Network) RemoveProxy(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.proxies, host)
+}
+
+// OnUnknownPod sets what supplies a proxy the first time that an unknown address of a Pod is called: an IP address with a
+// port. Nil from it, as without OnUnknownPod, means that nobody answers there.
+func (n *Network) OnUnknownPod(supply func(host string) *Proxy) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unknownPod = supply
 }
 
 // Add makes the dashboard answer at host, such as "demo-head-svc.default.svc.cluster.local:8265", in place of any other.
@@ -60,12 +93,12 @@ func (n *Network) RoundTrip(request *http.Request) (*http.Response, error) {
 		request = request.Clone(request.Context())
 		request.Body = http.NoBody
 	}
-	dashboard := n.resolve(request.URL.Host)
-	if dashboard == nil {
-		return nil, errors.Join(&net.DNSError{Err: "no such host", Name: request.URL.Hostname(), IsNotFound: true}, drop(request.Body))
+	answering, err := n.resolve(request.URL.Host)
+	if err != nil {
+		return nil, errors.Join(err, drop(request.Body))
 	}
-	if dashboard.isDown() {
-		return nil, errors.Join(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, drop(request.Body))
+	if answering.isDown() {
+		return nil, errors.Join(refused(), drop(request.Body))
 	}
 	answer := make(chan *http.Response, 1)
 	go func() {
@@ -77,7 +110,7 @@ func (n *Network) RoundTrip(request *http.Request) (*http.Response, error) {
 			}
 		}()
 		recorder := httptest.NewRecorder()
-		dashboard.ServeHTTP(recorder, request)
+		answering.ServeHTTP(recorder, request)
 		response := recorder.Result()
 		response.Request = request
 		answer <- response
@@ -93,22 +126,41 @@ func (n *Network) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// resolve finds the dashboard for a host, or has it supplied.
-func (n *Network) resolve(host string) *Dashboard {
+// resolve finds who answers at the address, or has it supplied.
+func (n *Network) resolve(address string) (host, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if d, ok := n.hosts[host]; ok {
-		return d
+	if d, ok := n.hosts[address]; ok {
+		return d, nil
 	}
-	if n.unknown == nil {
-		return nil
+	if p, ok := n.proxies[address]; ok {
+		return p, nil
 	}
-	d := n.unknown(host)
-	if d != nil {
-		n.hosts[host] = d
+	if _, err := netip.ParseAddrPort(address); err == nil {
+		return n.pod(address)
 	}
-	return d
+	if n.unknown != nil {
+		if d := n.unknown(address); d != nil {
+			n.hosts[address] = d
+			return d, nil
+		}
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 }
+
+// pod has the proxy at an address of a Pod supplied. The lock is held.
+func (n *Network) pod(address string) (host, error) {
+	if n.unknownPod != nil {
+		if p := n.unknownPod(address); p != nil {
+			n.proxies[address] = p
+			return p, nil
+		}
+	}
+	return nil, refused()
+}
+
+// refused is the error of a connection to an address on which nothing listens.
+func refused() error { return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} }
 
 // drop closes a body, as every RoundTripper has to.
 func drop(body io.Closer) error { return body.Close() }

@@ -12,6 +12,13 @@ internal/action/rights.go; the table in the chart's README says what each right 
   verbs:
   - create
   - get
+  - update
+- apiGroups:
+  - ""
+  resources:
+  - pods/proxy
+  verbs:
+  - get
 {{- end }}
 {{- end -}}
 

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ const (
 	authHeader = "x-ray-authorization"
 	// userAgent must not look like a browser: Ray refuses writes of those.
 	userAgent = "heliostat"
-	// maxAnswer is how much of an answer is read, in bytes.
+	// maxAnswer is how much of an answer is read, in bytes, unless the call says otherwise.
 	maxAnswer = 1 << 20
 )
 
@@ -107,10 +108,12 @@ func NewHTTPClient() *http.Client {
 
 // call is one request and what its failures mean.
 type call struct {
-	method   string
-	path     string
-	body     any
-	timeout  time.Duration
+	method  string
+	path    string
+	body    any
+	timeout time.Duration
+	// limit is how much of the answer is read, in bytes; maxAnswer if zero.
+	limit    int64
 	meanings []meaning
 }
 
@@ -131,15 +134,16 @@ func (c *Client) do(ctx context.Context, call call) ([]byte, error) {
 	}
 	defer response.Body.Close()
 
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	limit := cmp.Or(call.limit, maxAnswer)
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
 		return nil, c.unanswered(call, fmt.Errorf("reading the answer: %w", err))
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return nil, answered(call.String(), response.StatusCode, body, call.meanings...)
 	}
-	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes", call, ErrUnexpectedAnswer, maxAnswer)
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("%s: %w: it is longer than %d bytes", call, ErrUnexpectedAnswer, limit)
 	}
 	return body, nil
 }
@@ -172,7 +176,7 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	}
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "application/json")
-	if call.method == http.MethodPost {
+	if call.method == http.MethodPost || call.method == http.MethodPut {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != nil {

@@ -1,5 +1,6 @@
 // Package dashboard is a typed client of the HTTP interfaces that the head node of a Ray cluster serves on its dashboard
-// port (8265 unless configured otherwise).
+// port (8265 unless configured otherwise), and of the two that a controller of Ray Serve has to ask on every Pod: the
+// health of its Serve proxy, and the traffic in its metrics.
 //
 // The client believes an answer only if it has the shape that Ray gives it. Between the operator and Ray there may be a
 // proxy, a Service without endpoints or an unrelated process, and their answers must never be taken for facts about a

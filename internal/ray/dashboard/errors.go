@@ -21,6 +21,11 @@ var (
 	ErrNoAgent = errors.New("no Ray agent is available to take the job")
 	// ErrRefused says that Ray looked at the request and will not take it, however often it is repeated.
 	ErrRefused = errors.New("Ray refused the request as invalid")
+	// ErrServeSilent says that the dashboard is there, but the controller of Ray Serve, or the GCS behind it, gives no
+	// answer. Nothing is known about the applications; ask again later.
+	ErrServeSilent = errors.New("the controller of Ray Serve gives no answer")
+	// ErrNoServe says that Ray Serve is not installed in the image of the head.
+	ErrNoServe = errors.New("Ray Serve is not installed on the head")
 	// ErrUnauthorized says that the authentication token is missing or wrong.
 	ErrUnauthorized = errors.New("Ray refused the authentication token")
 	// ErrUnexpectedAnswer says that something answered with success, but not in the way Ray does.
@@ -39,6 +44,8 @@ const (
 	textDuplicate     = "Please use a different submission_id"
 	textNoAgent       = "No available agent to submit job"
 	textRefusedInside = "Request failed with status code 400"
+	textServeSilent   = "Failed to get a response from the controller"
+	textNoServe       = "Serve dependencies are not installed"
 )
 
 // maxErrorText is how many bytes of an answer are quoted in an error. Errors end up in conditions and events, while Ray

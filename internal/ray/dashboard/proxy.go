@@ -14,21 +14,21 @@ const ProxyTimeout = 2 * DefaultReadTimeout
 // portName is the name of the dashboard's port on head Services.
 const portName = "dashboard"
 
-// ThroughAPIServer carries requests to dashboards by way of the proxy for Services that the API server of Kubernetes has.
-// It is for operators that cannot reach the Pods of the cluster. The addresses of dashboards stay as they are, of the form
-// "<service>.<namespace>.svc.<domain>"; the port is the one that the Service calls "dashboard". The transport is one that
-// the API server knows, and is given requests for that server only.
+// ThroughAPIServer carries requests to dashboards and Pods by way of the proxies that the API server of Kubernetes has. It
+// is for operators that cannot reach the Pods of the cluster. The addresses of dashboards stay as they are, of the form
+// "<service>.<namespace>.svc.<domain>"; the port is the one that the Service calls "dashboard". Those of Pods are what
+// ProxiedPodURL returns. The transport is one that the API server knows, and is given requests for that server only.
 func ThroughAPIServer(server *url.URL, transport http.RoundTripper) http.RoundTripper {
-	return &serviceProxy{base: strings.TrimRight(server.String(), "/"), next: transport}
+	return &apiProxy{base: strings.TrimRight(server.String(), "/"), next: transport}
 }
 
-type serviceProxy struct {
+type apiProxy struct {
 	base string
 	next http.RoundTripper
 }
 
 // RoundTrip carries one request.
-func (p *serviceProxy) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p *apiProxy) RoundTrip(request *http.Request) (*http.Response, error) {
 	address, err := p.address(request.URL)
 	if err != nil {
 		if request.Body != nil {
@@ -42,22 +42,44 @@ func (p *serviceProxy) RoundTrip(request *http.Request) (*http.Response, error) 
 }
 
 // CloseIdleConnections passes on what http.Client asks its transport for.
-func (p *serviceProxy) CloseIdleConnections() {
+func (p *apiProxy) CloseIdleConnections() {
 	(&http.Client{Transport: p.next}).CloseIdleConnections()
 }
 
-// address is where the API server proxies to the URL. Other hosts than Services are refused, because the requests carry
-// the operator's credentials.
-func (p *serviceProxy) address(of *url.URL) (*url.URL, error) {
-	labels := strings.SplitN(of.Hostname(), ".", 4)
-	if len(labels) < 3 || labels[0] == "" || labels[1] == "" || labels[2] != "svc" {
-		return nil, fmt.Errorf("reach %s through the API server: it is no Service of the cluster", of.Host)
+// address is where the API server proxies to the URL. Other hosts than Services and Pods are refused, because the requests
+// carry the operator's credentials.
+func (p *apiProxy) address(of *url.URL) (*url.URL, error) {
+	object, ok := podObject(of)
+	if !ok {
+		object, ok = serviceObject(of)
 	}
-	text := fmt.Sprintf("%s/api/v1/namespaces/%s/services/%s:%s/proxy%s", p.base, labels[1], labels[0], portName, of.EscapedPath())
+	if !ok {
+		return nil, fmt.Errorf("reach %s through the API server: it is no Service and no Pod of the cluster", of.Host)
+	}
+	text := fmt.Sprintf("%s/api/v1/namespaces/%s/proxy%s", p.base, object, of.EscapedPath())
 	if of.RawQuery != "" {
 		text += "?" + of.RawQuery
 	}
 	return url.Parse(text)
+}
+
+// serviceObject is what stands between "namespaces" and "proxy" in the path for a Service.
+func serviceObject(of *url.URL) (string, bool) {
+	labels := strings.SplitN(of.Hostname(), ".", 4)
+	if len(labels) < 3 || labels[0] == "" || labels[1] == "" || labels[2] != "svc" {
+		return "", false
+	}
+	return fmt.Sprintf("%s/services/%s:%s", labels[1], labels[0], portName), true
+}
+
+// podObject is what stands there for a Pod. The name of a Pod may have dots, that of a namespace has none.
+func podObject(of *url.URL) (string, bool) {
+	path, isPod := strings.CutSuffix(of.Hostname(), podEnding)
+	dot := strings.LastIndexByte(path, '.')
+	if !isPod || dot < 1 || dot == len(path)-1 || of.Port() == "" {
+		return "", false
+	}
+	return fmt.Sprintf("%s/pods/%s:%s", path[dot+1:], path[:dot], of.Port()), true
 }
 
 // kubernetesSays returns the message of an answer that the API server gave in Ray's stead. Ray has no answer with a kind.

@@ -47,6 +47,21 @@ func TestRequestsGoThroughTheAPIServer(t *testing.T) {
 		"an API server below a path": {url: to, below: "/k8s/clusters/c1/",
 			call: func(c *dashboard.Client) error { return c.Healthy(t.Context()) },
 			want: &received{Method: "GET", URI: "/k8s/clusters/c1/api/v1/namespaces/ml/services/demo-head-svc:dashboard/proxy/api/gcs_healthz"}},
+		"a config for Serve": {url: to,
+			call: func(c *dashboard.Client) error { return c.PutServe(t.Context(), []byte(`{}`)) },
+			want: &received{Method: "PUT", URI: "/api/v1/namespaces/ml/services/demo-head-svc:dashboard/proxy/api/serve/applications/"}},
+		"the report of Serve, with what is asked for": {url: to,
+			call: func(c *dashboard.Client) error { _, err := c.Serve(t.Context()); return err },
+			want: &received{Method: "GET", URI: "/api/v1/namespaces/ml/services/demo-head-svc:dashboard/proxy/api/serve/applications/?api_type=declarative"}},
+		"the proxy of a Pod": {url: dashboard.ProxiedPodURL("ml", "demo-head-x7k2m", 8000),
+			call: func(c *dashboard.Client) error { return c.ProxyHealth(t.Context()) },
+			want: &received{Method: "GET", URI: "/api/v1/namespaces/ml/pods/demo-head-x7k2m:8000/proxy/-/healthz"}},
+		"the metrics of a Pod whose name has dots": {url: dashboard.ProxiedPodURL("ml", "demo.svc.one-head", 8080),
+			call: func(c *dashboard.Client) error { _, err := c.ServeTraffic(t.Context()); return err },
+			want: &received{Method: "GET", URI: "/api/v1/namespaces/ml/pods/demo.svc.one-head:8080/proxy/metrics"}},
+		"a Pod without a namespace": {url: "http://demo.pod:8000", call: func(c *dashboard.Client) error { return c.ProxyHealth(t.Context()) }},
+		"a Pod without a port":      {url: "http://demo.ml.pod", call: func(c *dashboard.Client) error { return c.ProxyHealth(t.Context()) }},
+		"a Pod without a name":      {url: "http://.ml.pod:8000", call: func(c *dashboard.Client) error { return c.ProxyHealth(t.Context()) }},
 		"a host that is no Service": {url: "http://example.com:8265",
 			call: func(c *dashboard.Client) error {
 				_, err := c.SubmitJob(t.Context(), dashboard.SubmitRequest{Entrypoint: "x", SubmissionID: "j1"})
@@ -70,7 +85,7 @@ func TestRequestsGoThroughTheAPIServer(t *testing.T) {
 			defer web.CloseIdleConnections()
 			err = tc.call(dashboard.New(tc.url, dashboard.WithHTTPClient(web), dashboard.WithToken(token("secret", nil))))
 			if tc.want == nil {
-				if err == nil || !strings.Contains(err.Error(), "it is no Service of the cluster") || got != nil {
+				if err == nil || !strings.Contains(err.Error(), "it is no Service and no Pod of the cluster") || got != nil {
 					t.Fatalf("error is %v, and the API server got %+v", err, got)
 				}
 				return

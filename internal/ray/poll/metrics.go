@@ -68,7 +68,7 @@ func result(a answer) string {
 		return "timeout"
 	case errors.Is(a.err, dashboard.ErrNotRay):
 		return "unreachable"
-	case errors.As(a.err, &status), errors.Is(a.err, dashboard.ErrUnexpectedAnswer):
+	case errors.As(a.err, &status), errors.Is(a.err, dashboard.ErrUnexpectedAnswer), errors.Is(a.err, errReplaced):
 		return "unexpected"
 	}
 	return "unreachable"

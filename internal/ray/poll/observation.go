@@ -22,19 +22,37 @@ func (k Key) String() string { return k.Kind + "/" + k.NamespacedName.String() }
 
 // Target names what to ask.
 type Target struct {
-	// Owner is the object on whose behalf Ray is asked. It has one target at a time.
+	// Owner is the object on whose behalf Ray is asked. It has one target at a time, so an object about which several things
+	// are asked has a Key.Kind for each.
 	Owner Key
 	// OwnerUID tells one life of the owner from the next, so that an observation made for a deleted object is never taken
 	// for one of its successor.
 	OwnerUID types.UID
-	// BaseURL is the address of the dashboard; see dashboard.URL.
+	// BaseURL is the address of the dashboard; see dashboard.URL. For AskProxy and AskTraffic it is that of a port of a Pod;
+	// see dashboard.PodURL.
 	BaseURL string
-	// SubmissionID is the job to ask for. If it is empty, only the cluster itself is asked for.
+	// Ask is what to ask for.
+	Ask Ask
+	// SubmissionID is the job to ask for, with AskJob. If it is empty, only the cluster itself is asked for.
 	SubmissionID string
 	// Secret is the name of the Secret, in the owner's namespace, with the token that is sent with every request. If it is
 	// empty, none is sent.
 	Secret string
 }
+
+// Ask says what is asked for on behalf of a target.
+type Ask int
+
+const (
+	// AskJob asks the dashboard for a job and for the version of Ray.
+	AskJob Ask = iota
+	// AskServe asks the dashboard for the report of Ray Serve and for the version of Ray.
+	AskServe
+	// AskProxy asks the Serve proxy of a Pod whether it takes requests. It does if there was an answer and Err is nil.
+	AskProxy
+	// AskTraffic asks a Pod, in its metrics, how many requests its Serve proxies are answering.
+	AskTraffic
+)
 
 // Presence says whether Ray knows the job of a target.
 type Presence int
@@ -57,20 +75,31 @@ func (p Presence) String() string {
 	return "Unknown"
 }
 
-// Observation is what Ray last said about a target. All times are by the poller's clock, except those inside Job.
+// Observation is what Ray last said about a target. All times are by the poller's clock, except those inside Job and Serve.
 type Observation struct {
 	Target Target
 	// Asked is when the last request that has ended was sent; zero before the first one has ended.
 	Asked time.Time
-	// Answered is when the last request that was answered was sent, so Job and JobFound are at least as new as that.
+	// Answered is when the last request that was answered was sent, so what was answered is at least as new as that.
 	// Zero if Ray has not answered this poller yet, which includes the time after a restart of the operator.
 	Answered time.Time
-	// JobFound, Job, SessionName and RayVersion are from the last answer. They stay when later requests fail.
+	// JobFound, Job, Serve, Traffic, SessionName and RayVersion are from the last answer. They stay when later requests fail.
 	JobFound Presence
 	// Job is nil unless JobFound is Found.
 	Job *dashboard.JobDetails
+	// Serve is the last report of Ray Serve, with AskServe; nil before the first answer.
+	Serve *dashboard.ServeDetails
+	// Traffic is what the Serve proxies of a Pod were last busy with, with AskTraffic; nil before the first answer.
+	Traffic *dashboard.ServeTraffic
+	// QuietSince is since when Traffic has shown no request: the time of the first of an unbroken row of answers with
+	// nothing under way and all with the same number of requests, which is zero where there are no numbers. It is zero
+	// while a request is under way, and before the first answer. What an answer tells may be 10 seconds old already; see
+	// dashboard.ServeTraffic. Answers that are missing in between break no row, because the number of requests shows
+	// what was missed.
+	QuietSince time.Time
 	// SessionName is the life of the head that gave the answer; see dashboard.Version. That of a Missing job was read
-	// after the job was found missing.
+	// after the job was found missing. That of a report of Serve was the head's before the report was asked for and after
+	// it was given. It is empty with AskProxy and AskTraffic.
 	SessionName string
 	RayVersion  string
 	// Err is why the last request failed; nil after an answer.
@@ -86,6 +115,8 @@ type answer struct {
 	asked    time.Time
 	presence Presence
 	job      *dashboard.JobDetails
+	serve    *dashboard.ServeDetails
+	traffic  *dashboard.ServeTraffic
 	err      error
 }
 
@@ -102,8 +133,31 @@ func (o Observation) after(a answer, version dashboard.Version) Observation {
 	}
 	o.Answered = a.asked
 	o.JobFound, o.Job = a.presence, a.job
+	o.QuietSince = o.quiet(a)
+	o.Serve, o.Traffic = a.serve, a.traffic
 	o.SessionName, o.RayVersion = version.Session, version.Ray
 	o.Err, o.Failures, o.FailingSince = nil, 0, time.Time{}
+	return o
+}
+
+// quiet returns QuietSince as it is after the answer.
+func (o Observation) quiet(a answer) time.Time {
+	if a.traffic == nil || a.traffic.Ongoing > 0 {
+		return time.Time{}
+	}
+	if !o.QuietSince.IsZero() && o.Traffic.Requests == a.traffic.Requests {
+		return o.QuietSince
+	}
+	return a.asked
+}
+
+// clone returns a copy that shares nothing changeable with o.
+func (o Observation) clone() Observation {
+	o.Job, o.Serve = o.Job.Clone(), o.Serve.Clone()
+	if o.Traffic != nil {
+		traffic := *o.Traffic
+		o.Traffic = &traffic
+	}
 	return o
 }
 
@@ -117,8 +171,14 @@ func (o Observation) tells(before Observation) bool {
 		o.RayVersion != before.RayVersion ||
 		(o.Err == nil) != (before.Err == nil) ||
 		errors.Is(o.Err, dashboard.ErrUnauthorized) != errors.Is(before.Err, dashboard.ErrUnauthorized) ||
-		!sameJob(o.Job, before.Job)
+		o.QuietSince.IsZero() != before.QuietSince.IsZero() ||
+		reported(o.Traffic) != reported(before.Traffic) ||
+		!sameJob(o.Job, before.Job) ||
+		!sameServe(o.Serve, before.Serve)
 }
+
+// reported tells whether there are numbers. How they rise while requests flow is of no interest to anybody.
+func reported(traffic *dashboard.ServeTraffic) bool { return traffic != nil && traffic.Reported }
 
 // sameJob compares the parts of a job that a controller acts upon or shows.
 func sameJob(a, b *dashboard.JobDetails) bool {

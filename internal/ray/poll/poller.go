@@ -231,9 +231,7 @@ func (p *Poller) Observation(owner Key) (Observation, bool) {
 	if !ok {
 		return Observation{}, false
 	}
-	seen := t.seen
-	seen.Job = seen.Job.Clone()
-	return seen, true
+	return t.seen.clone(), true
 }
 
 // String names the poller in the logs of the manager that runs it.

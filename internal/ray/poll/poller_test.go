@@ -206,7 +206,7 @@ func TestAllTargetsOfADashboardLearnOfItsSilenceTogether(t *testing.T) {
 		for i := range 50 {
 			if seen := w.see(t, key(fmt.Sprintf("j%d", i))); seen.Err == nil || seen.Failures != 1 {
 				t.Errorf("job %d: %+v", i, seen)
-			} else if got, want := seen.Err.Error(), "asking the dashboard at http://c:8265: no answer within 5s: context deadline exceeded"; got != want {
+			} else if got, want := seen.Err.Error(), "asking Ray at http://c:8265: no answer within 5s: context deadline exceeded"; got != want {
 				t.Errorf("job %d: %q, want %q", i, got, want)
 			}
 		}
@@ -317,7 +317,7 @@ func TestAWrongTokenIsTold(t *testing.T) {
 		if got := w.notified(); got != 2 {
 			t.Errorf("told %d times, want 2: of the error, and that it is about the token", got)
 		}
-		want := "asking the dashboard at http://c:8265: Ray refused the authentication token (401 Unauthorized: Unauthorized: Missing authentication token)"
+		want := "asking Ray at http://c:8265: Ray refused the authentication token (401 Unauthorized: Unauthorized: Missing authentication token)"
 		if got := w.see(t, key("j")).Err; got == nil || got.Error() != want {
 			t.Errorf("error is %q, want %q", got, want)
 		}

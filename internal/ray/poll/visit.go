@@ -19,9 +19,11 @@ const (
 
 // question is one request about one target.
 type question struct {
-	target      *target
-	asked       time.Time
+	target *target
+	asked  time.Time
+	// wantVersion asks for the version although nothing hints at a change; known is the one that was read last.
 	wantVersion bool
+	known       dashboard.Version
 }
 
 // reply is what came back.
@@ -69,12 +71,25 @@ func (p *Poller) nextQuestion(ctx context.Context, h *host, began time.Time) (qu
 	asking, interrupt := context.WithCancel(ctx)
 	first.interrupt = interrupt
 	first.refresh = false
-	return question{target: first, asked: now, wantVersion: h.staleVersion >= refreshVersionAfter}, asking, true
+	return question{target: first, asked: now, wantVersion: h.staleVersion >= refreshVersionAfter, known: h.version}, asking, true
 }
 
-// ask puts the question to Ray. The version is read after the job, so that the session that goes with a missing job is
-// one that began before the question or later, never one that had ended by then.
+// ask puts the question to Ray.
 func ask(ctx context.Context, client *dashboard.Client, q question) reply {
+	switch q.target.Ask {
+	case AskServe:
+		return askServe(ctx, client, q)
+	case AskProxy:
+		return askProxy(ctx, client, q)
+	case AskTraffic:
+		return askTraffic(ctx, client, q)
+	}
+	return askJob(ctx, client, q)
+}
+
+// askJob asks for a job. The version is read after the job, so that the session that goes with a missing job is one that
+// began before the question or later, never one that had ended by then.
+func askJob(ctx context.Context, client *dashboard.Client, q question) reply {
 	r := reply{answer: answer{asked: q.asked}}
 	id := q.target.SubmissionID
 	if id != "" {
@@ -102,6 +117,65 @@ func ask(ctx context.Context, client *dashboard.Client, q question) reply {
 	if r.presence != Found {
 		r.err = fmt.Errorf("asking for the version of Ray: %w", err)
 	}
+	return r
+}
+
+// errReplaced says that the session changed again and again while Serve was asked for.
+var errReplaced = errors.New("the head was replaced while Ray Serve was asked for its report")
+
+// askServe asks for the report of Serve. Both a full and an empty report have consequences, so it counts only if the head
+// was in the same session before it and after it; a session never comes back. Otherwise it is asked for once more.
+func askServe(ctx context.Context, client *dashboard.Client, q question) reply {
+	r := reply{answer: answer{asked: q.asked}}
+	before := q.known
+	if before.Ray == "" {
+		version, err := client.Version(ctx)
+		if err != nil {
+			r.err = fmt.Errorf("asking for the version of Ray: %w", err)
+			return r
+		}
+		before = version
+	}
+	for range 2 {
+		serve, err := client.Serve(ctx)
+		if err != nil {
+			r.err = fmt.Errorf("asking for the report of Ray Serve: %w", err)
+			return r
+		}
+		after, err := client.Version(ctx)
+		if err != nil {
+			r.err = fmt.Errorf("asking for the version of Ray: %w", err)
+			return r
+		}
+		r.version = &after
+		if after.Session == before.Session {
+			r.serve = serve
+			return r
+		}
+		before = after
+	}
+	r.err = errReplaced
+	return r
+}
+
+// askProxy asks a Serve proxy whether it takes requests.
+func askProxy(ctx context.Context, client *dashboard.Client, q question) reply {
+	r := reply{answer: answer{asked: q.asked}}
+	if err := client.ProxyHealth(ctx); err != nil {
+		r.err = fmt.Errorf("asking the Serve proxy: %w", err)
+	}
+	return r
+}
+
+// askTraffic asks a Pod for what its Serve proxies are busy with.
+func askTraffic(ctx context.Context, client *dashboard.Client, q question) reply {
+	r := reply{answer: answer{asked: q.asked}}
+	traffic, err := client.ServeTraffic(ctx)
+	if err != nil {
+		r.err = fmt.Errorf("asking for the traffic of the Serve proxies: %w", err)
+		return r
+	}
+	r.traffic = &traffic
 	return r
 }
 
@@ -177,5 +251,5 @@ func aboutDashboard(url string, err error) error {
 		general.Call = ""
 		err = &general
 	}
-	return fmt.Errorf("asking the dashboard at %s: %w", url, err)
+	return fmt.Errorf("asking Ray at %s: %w", url, err)
 }

@@ -102,6 +102,8 @@ func target(cluster, job string) poll.Target {
 // traffic watches the requests on their way to the network.
 type traffic struct {
 	next http.RoundTripper
+	// after is called after each answer, with its path.
+	after func(path string)
 
 	mu      sync.Mutex
 	sent    []request
@@ -131,6 +133,9 @@ func (tr *traffic) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer tr.mu.Unlock()
 	tr.total--
 	tr.running[r.URL.Host]--
+	if tr.after != nil {
+		tr.after(r.URL.Path)
+	}
 	return response, err
 }
 

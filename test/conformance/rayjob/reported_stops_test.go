@@ -66,11 +66,11 @@ func flippedCluster(e *env) {
 		return e.Pods(e.t, e.ns, client.MatchingLabels{rayv1.LabelCluster: cluster.Name})
 	}
 	// What is said of a cluster is read before its Pods are counted: Pods that come later prove nothing.
-	noLie := func(cluster *rayv1.RayCluster) {
-		e.Expect(e.Get(e.t.Context(), client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
+	noLie := func(g Gomega, cluster *rayv1.RayCluster) {
+		g.Expect(e.Get(e.t.Context(), client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
 		suspended := cluster.Status.State == rayv1.ClusterStateSuspended && cluster.Status.ObservedGeneration == cluster.Generation
 		if suspended && ptr.Deref(cluster.Spec.Suspend, false) {
-			e.Expect(pods(cluster)).To(BeEmpty(), "RayCluster %s says that it is suspended", cluster.Name)
+			g.Expect(pods(cluster)).To(BeEmpty(), "RayCluster %s says that it is suspended", cluster.Name)
 		}
 	}
 	// The pauses are of many lengths, none of them a multiple of how far the caches are behind.
@@ -78,21 +78,22 @@ func flippedCluster(e *env) {
 		suspend := i%2 == 0
 		flip(held, suspend)
 		flip(free, !suspend)
-		for range i % 4 {
-			noLie(held)
-			noLie(free)
-			time.Sleep(170 * time.Millisecond)
+		if pause := time.Duration(i%4) * 170 * time.Millisecond; pause > 0 {
+			e.Consistently(func(g Gomega) {
+				noLie(g, held)
+				noLie(g, free)
+			}, pause, "50ms").Should(Succeed())
 		}
 	}
 	flip(held, true)
 	flip(free, false)
 	e.soon(func() any {
-		noLie(held)
+		noLie(e, held)
 		return held.Status.State
 	}).Should(Equal(rayv1.ClusterStateSuspended))
 	e.BecomesReady(e.t, free)
 	e.rest()
-	noLie(held)
+	noLie(e, held)
 	e.Expect(pods(held)).To(BeEmpty())
 	e.Expect(pods(free)).To(HaveLen(3))
 }

@@ -1,0 +1,420 @@
+package rayservice
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/ray/serve"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
+)
+
+// modelReplicas is how many replicas the one deployment on each cluster of a world has in all.
+const modelReplicas = 4
+
+// controlRound is how long Serve in a world tells a new target capacity before its numbers of replicas follow.
+const controlRound = 2 * time.Second
+
+// world plays the API server, Serve on each cluster, and an implementation of the Gateway API, for one plan after the other.
+type world struct {
+	t interface {
+		Helper()
+		Fatalf(format string, arguments ...any)
+	}
+	s        Snapshot
+	settings Settings
+	now      time.Time
+	// nodes are the clusters as they are, by name.
+	nodes map[string]*modelServe
+	// gatewayDown means that nobody takes up changes of the Gateway and the route.
+	gatewayDown bool
+	// version counts writes of the Gateway and the route.
+	version int
+	// asked are the clusters whose Serve the last plan wanted to be asked.
+	asked map[string]bool
+	// loses tells whether a write gets lost; nil for never.
+	loses func(what string) bool
+	// watch is called with each plan before it is carried out.
+	watch func(Decision)
+	// rolledBack tells whether a trace has seen that a take-over was being undone.
+	rolledBack bool
+	// last is the last plan.
+	last Decision
+}
+
+// modelServe is Serve on one cluster.
+type modelServe struct {
+	config   string
+	capacity *int32
+	// target are the replicas that are wanted, running those that run; they follow at followAt.
+	target, running int
+	followAt        time.Time
+	// status is that of the application.
+	status string
+	// silent means that Serve does not answer, dead that no Pod takes requests either. Stuck means that replicas do not
+	// follow.
+	silent, dead, stuck bool
+	put                 *action.Outcome
+	// puts are all capacities that were asked for, in their order.
+	puts []string
+}
+
+// steps asks for a step by step take-over.
+func steps(surge, step, interval int32) func(*Snapshot) {
+	return spec(func(s *rayv1.RayServiceSpec) {
+		kind := rayv1.RayServiceNewClusterWithIncrementalUpgrade
+		s.RayClusterConfig.EnableInTreeAutoscaling = ptr.To(true)
+		s.UpgradeStrategy = &rayv1.RayServiceUpgradeStrategy{Type: &kind, ClusterUpgradeOptions: &rayv1.ClusterUpgradeOptions{
+			MaxSurgePercent: &surge, StepSizePercent: &step, IntervalSeconds: &interval, GatewayClassName: "traefik"}}
+	})
+}
+
+// newWorld has a RayService for which nothing was done yet.
+func newWorld(t *testing.T, edits ...func(*Snapshot)) *world {
+	return &world{t: t, s: given(edits...), settings: settings(), now: now, nodes: map[string]*modelServe{}, asked: map[string]bool{}}
+}
+
+// servingWorld has a RayService that has come to rest on its first cluster.
+func servingWorld(t *testing.T, edits ...func(*Snapshot)) *world {
+	w := newWorld(t, edits...)
+	w.settle()
+	if w.active() == "" {
+		t.Fatal("the first cluster does not serve")
+	}
+	return w
+}
+
+// change edits the snapshot as a user would.
+func (w *world) change(edits ...func(*Snapshot)) {
+	for _, edit := range edits {
+		edit(&w.s)
+	}
+}
+
+func (w *world) active() string  { return w.s.Service.Status.ActiveServiceStatus.RayClusterName }
+func (w *world) pending() string { return w.s.Service.Status.PendingServiceStatus.RayClusterName }
+
+// shown is what the status says of the shares: capacity and traffic of the active cluster, and of the pending one.
+func (w *world) shown() string {
+	text := func(status rayv1.RayServiceStatus) string {
+		if status.TargetCapacity == nil || status.TrafficRoutedPercent == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%d/%d", *status.TargetCapacity, *status.TrafficRoutedPercent)
+	}
+	return text(w.s.Service.Status.ActiveServiceStatus) + " " + text(w.s.Service.Status.PendingServiceStatus)
+}
+
+// run makes passes, one each second, until the condition holds.
+func (w *world) run(what string, done func() bool) {
+	w.t.Helper()
+	for range 3000 {
+		if done() {
+			return
+		}
+		w.pass()
+		w.now = w.now.Add(time.Second)
+	}
+	w.t.Fatalf("no end is found: %s\nshares %s, active %q, pending %q, conditions %v", what, w.shown(), w.active(), w.pending(), w.s.Service.Status.Conditions)
+}
+
+// settle makes passes until nothing has been wanted for longer than a replaced cluster is kept.
+func (w *world) settle() {
+	w.t.Helper()
+	quiet := 0
+	w.run("the service comes to rest", func() bool {
+		quiet++
+		if w.last.Status != nil || len(w.last.Actions) > 0 {
+			quiet = 0
+		} else if quiet > 5 {
+			w.now = w.now.Add(defaultDeletionDelay / 4)
+		}
+		return quiet > 15
+	})
+}
+
+// pass lets the world go on, plans, and carries out what is planned.
+func (w *world) pass() {
+	w.evolve()
+	w.last = Plan(w.s, w.settings, w.now)
+	if w.watch != nil {
+		w.watch(w.last)
+	}
+	w.asked = map[string]bool{}
+	for _, target := range w.last.Reports {
+		w.asked[target.Owner.Name] = true
+	}
+	w.carryOut(w.last)
+}
+
+func (w *world) lost(what string) bool { return w.loses != nil && w.loses(what) }
+
+// carryOut does what a plan asks for. Without its status nothing is done.
+func (w *world) carryOut(d Decision) {
+	if d.Status != nil && w.lost("status") {
+		return
+	}
+	rest := Decision{}
+	rest.Status = d.Status
+	for _, a := range d.Actions {
+		if w.lost("action") {
+			continue
+		}
+		switch a := a.(type) {
+		case action.PutServe:
+			w.take(a)
+		case action.Create:
+			if !w.storeRouting(a.Object, true) {
+				rest.Actions = append(rest.Actions, a)
+			}
+		case action.Apply:
+			if !w.storeRouting(a.Object, false) {
+				rest.Actions = append(rest.Actions, a)
+			}
+		case action.Delete:
+			if !w.removeRouting(a.Object) {
+				rest.Actions = append(rest.Actions, a)
+			}
+		default:
+			rest.Actions = append(rest.Actions, a)
+		}
+	}
+	perform(&w.s, rest)
+}
+
+// take gives Serve a config.
+func (w *world) take(a action.PutServe) {
+	node := w.nodes[a.Cluster.GetName()]
+	node.put = &action.Outcome{ID: a.Hash, At: w.now}
+	if node.silent || node.dead {
+		node.put.Err = errors.New("refused")
+		return
+	}
+	var body struct {
+		Capacity *int32 `json:"target_capacity"`
+	}
+	if err := json.Unmarshal(a.Config, &body); err != nil {
+		w.t.Fatalf("body %s: %v", a.Config, err)
+	}
+	node.config, node.capacity, node.followAt = string(a.Config), body.Capacity, w.now.Add(controlRound)
+	shown := "all"
+	if body.Capacity != nil {
+		shown = strconv.Itoa(int(*body.Capacity))
+	}
+	node.puts = append(node.puts, shown)
+}
+
+// storeRouting stores a Gateway or an HTTPRoute, and tells whether it is one.
+func (w *world) storeRouting(object action.Object, isNew bool) bool {
+	switch object := object.(type) {
+	case *gatewayv1.Gateway:
+		next := object.DeepCopy()
+		if w.s.Gateway != nil {
+			next.Status, next.Generation = w.s.Gateway.Status, w.s.Gateway.Generation
+			if !equality.Semantic.DeepEqual(next.Spec, w.s.Gateway.Spec) {
+				next.Generation++
+			}
+		}
+		w.stamp(next)
+		w.s.Gateway = next
+	case *gatewayv1.HTTPRoute:
+		live := w.s.Route
+		if isNew && live != nil || !isNew && (live == nil || live.ResourceVersion != object.ResourceVersion) {
+			return true // refused
+		}
+		next := object.DeepCopy()
+		if live != nil {
+			next.Status, next.Generation = live.Status, live.Generation
+			if !equality.Semantic.DeepEqual(next.Spec, live.Spec) {
+				next.Generation++
+			}
+		}
+		w.stamp(next)
+		w.s.Route = next
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *world) stamp(object action.Object) {
+	w.version++
+	object.SetUID(types.UID(object.GetName() + "-uid"))
+	object.SetResourceVersion(strconv.Itoa(w.version))
+	object.SetGeneration(max(object.GetGeneration(), 1))
+	object.SetCreationTimestamp(metav1.NewTime(now))
+}
+
+func (w *world) removeRouting(object action.Object) bool {
+	switch object.(type) {
+	case *gatewayv1.Gateway:
+		w.s.Gateway = nil
+	case *gatewayv1.HTTPRoute:
+		w.s.Route = nil
+	default:
+		return false
+	}
+	return true
+}
+
+// evolve brings up Pods, lets replicas follow, refreshes reports and endpoints, and takes up changes of the Gateway.
+func (w *world) evolve() {
+	for i := range w.s.Clusters {
+		w.evolveCluster(&w.s.Clusters[i], i)
+	}
+	w.s.Services = slices.DeleteFunc(w.s.Services, func(service *corev1.Service) bool {
+		owner := metav1.GetControllerOf(service)
+		return owner.Kind == rayv1.KindRayCluster && w.s.cluster(owner.Name) == nil
+	})
+	for _, service := range w.s.Services {
+		w.s.Endpoints[service.Name] = w.endpoints(service)
+	}
+	if w.gatewayDown {
+		return
+	}
+	if g := w.s.Gateway; g != nil {
+		g.Status.Conditions = accepted(g.Generation, string(gatewayv1.GatewayConditionAccepted), string(gatewayv1.GatewayConditionProgrammed))
+	}
+	if r := w.s.Route; r != nil && len(r.Spec.ParentRefs) > 0 {
+		r.Status.Parents = []gatewayv1.RouteParentStatus{{ParentRef: r.Spec.ParentRefs[0],
+			Conditions: accepted(r.Generation, string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs))}}
+	}
+}
+
+func accepted(generation int64, kinds ...string) []metav1.Condition {
+	var conditions []metav1.Condition
+	for _, kind := range kinds {
+		meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, ObservedGeneration: generation})
+	}
+	return conditions
+}
+
+func (w *world) evolveCluster(c *Cluster, number int) {
+	node := w.nodes[c.name()]
+	if node == nil {
+		node = &modelServe{status: "RUNNING"}
+		w.nodes[c.name()] = node
+		c.HeadService = raycluster.HeadService(c.Object, w.settings.Clusters)
+		c.Pods = twoPods(c.name(), number+len(w.nodes))
+	}
+	if !w.now.Before(node.followAt) && node.config != "" && !node.stuck {
+		node.target = replicasAt(ptr.Deref(node.capacity, 100), modelReplicas)
+		// One more or fewer with each pass.
+		switch {
+		case node.running < node.target:
+			node.running++
+		case node.running > node.target:
+			node.running--
+		}
+	}
+	for i := range c.Pods {
+		c.Pods[i].Traffic = &poll.Observation{Asked: w.now, Answered: w.now, Traffic: &dashboard.ServeTraffic{}}
+	}
+	c.Put = node.put
+	c.Report = nil
+	if w.asked[c.name()] {
+		c.Report = w.report(c, node)
+	}
+}
+
+func twoPods(cluster string, number int) []Pod {
+	address := fmt.Sprintf("10.0.%d.", number)
+	return []Pod{node(cluster, rayv1.NodeTypeHead, address+"1"), node(cluster, rayv1.NodeTypeWorker, address+"2")}
+}
+
+func (w *world) report(c *Cluster, node *modelServe) *poll.Observation {
+	observation := &poll.Observation{Asked: w.now, Answered: w.now, SessionName: "session_" + c.name()}
+	if node.silent || node.dead {
+		observation.Err, observation.Failures = errors.New("no answer"), leastFailures
+		return observation
+	}
+	details := &dashboard.ServeDetails{Applications: applications(node.config, node.status), Proxies: map[string]dashboard.ServeProxy{}}
+	if node.capacity != nil {
+		details.TargetCapacity = ptr.To(float64(*node.capacity))
+	}
+	for name, application := range details.Applications {
+		deployment := dashboard.ServeDeployment{Name: "D", Status: rayv1.DeploymentStatusHealthy, TargetNumReplicas: node.target, FewestReplicas: modelReplicas}
+		for range node.running {
+			deployment.Replicas = append(deployment.Replicas, dashboard.ServeReplica{State: dashboard.ReplicaRunning})
+		}
+		application.Deployments = map[string]dashboard.ServeDeployment{"D": deployment}
+		details.Applications[name] = application
+	}
+	for _, pod := range c.Pods {
+		details.Proxies[pod.Name] = dashboard.ServeProxy{NodeIP: pod.Status.PodIP, Status: healthyProxy}
+	}
+	observation.Serve = details
+	return observation
+}
+
+// endpoints are the Pods that take requests behind a Service.
+func (w *world) endpoints(service *corev1.Service) []Endpoint {
+	c := w.s.cluster(service.Spec.Selector[rayv1.LabelCluster])
+	if c == nil || w.nodes[c.name()] == nil || w.nodes[c.name()].dead || service.Spec.Selector[rayv1.LabelServe] == "" {
+		return nil
+	}
+	var endpoints []Endpoint
+	for _, pod := range c.Pods {
+		endpoints = append(endpoints, Endpoint{Pod: pod.UID, Ready: true})
+	}
+	return endpoints
+}
+
+// rollsBackNow tells whether the status says that a take-over is being undone.
+func (w *world) rollsBackNow() bool {
+	return meta.IsStatusConditionTrue(w.s.Service.Status.Conditions, rayv1.ConditionRollbackInProgress)
+}
+
+// stalled is the reason of the condition Stalled while it is True, else empty.
+func (w *world) stalled() string {
+	c := meta.FindStatusCondition(w.s.Service.Status.Conditions, rayv1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.Reason
+}
+
+// leads is the cluster that the Service of Serve leads to.
+func (w *world) leads() string {
+	if service := w.s.service(serveService); service != nil {
+		return service.Spec.Selector[rayv1.LabelCluster]
+	}
+	return ""
+}
+
+// weights shows the route.
+func (w *world) weights() string {
+	if w.s.Route == nil {
+		return "none"
+	}
+	text := ""
+	for _, ref := range w.s.Route.Spec.Rules[0].BackendRefs {
+		text += fmt.Sprintf("%s=%d ", ref.Name, *ref.Weight)
+	}
+	return text
+}
+
+// has tells whether Serve on a cluster has a config.
+func (w *world) has(cluster, text string) bool {
+	config, err := serve.Parse(text)
+	if err != nil {
+		w.t.Fatalf("%s: %v", text, err)
+	}
+	return config.Difference(&dashboard.ServeDetails{Applications: applications(w.nodes[cluster].config, "RUNNING")}) == ""
+}

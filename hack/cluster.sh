@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # cluster.sh NAME: a Kubernetes on this machine with the operator installed by its chart and Ray's image on every node.
 # What is there already is used. Prints each step with the time since the start.
+# With HELIOSTAT_GATEWAY_API=1 the Gateway API is installed too, before the operator, which looks for it when it starts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,12 +34,22 @@ say "Images onto the nodes"
 
 KUBECONFIG=$("$localkube" kubeconfig --name "$name" --path)
 export KUBECONFIG
+gateway=none
+if [ "${HELIOSTAT_GATEWAY_API:-}" = 1 ]; then
+  say "Gateway API"
+  go mod download sigs.k8s.io/gateway-api
+  gateway=$(go list -m -f '{{.Version}}' sigs.k8s.io/gateway-api)
+  "$localkube" kubectl --name "$name" -- apply --server-side -f "$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/standard" >/dev/null
+  "$localkube" kubectl --name "$name" -- wait --for condition=Established --timeout=1m \
+    crd/gateways.gateway.networking.k8s.io crd/httproutes.gateway.networking.k8s.io >/dev/null
+fi
 say "Operator, by its chart"
 # The tag never changes, so a new image is taken by an annotation that says which one it is.
 go tool -modfile=hack/helm/go.mod helm upgrade --install heliostat charts/heliostat \
   --namespace heliostat-system --create-namespace --wait --timeout 5m \
   --set image.tag=dev --set image.pullPolicy=IfNotPresent \
   --set-json 'featureGates=[{"name": "RayCronJob", "enabled": true}]' \
-  --set-string "annotations.heliostat\.io/binary=$(sha256sum bin/heliostat | cut -c1-16)"
+  --set-string "annotations.heliostat\.io/binary=$(sha256sum bin/heliostat | cut -c1-16)" \
+  --set-string "annotations.heliostat\.io/gateway-api=$gateway"
 "$localkube" kubectl --name "$name" -- apply --server-side --force-conflicts -f charts/heliostat/crds >/dev/null
 say "ready"

@@ -21,11 +21,21 @@ cleanup() {
 }
 trap cleanup EXIT
 
+if [ "$what" = all ]; then
+  export HELIOSTAT_GATEWAY_API=1
+fi
 hack/cluster.sh "$cluster" --fast-node-loss
 if [ "$what" = all ]; then
+  echo "The S3 server, the load generator and Traefik (the first build of Traefik takes about 17 minutes of CPU time)"
   "$localkube" image s3 -o bin/images/s3.tar
-  "$localkube" load --name "$cluster" bin/images/s3.tar
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/loadgen ./test/loadgen/cmd/loadgen
+  "$localkube" image binary --name docker.io/heliostat/loadgen:dev --binary bin/loadgen --entrypoint /loadgen -o bin/images/loadgen.tar
+  "$localkube" image binary --name docker.io/heliostat/traefik:dev --binary "$(hack/traefik/build.sh)" --entrypoint /traefik \
+    -o bin/images/traefik.tar
+  "$localkube" load --name "$cluster" bin/images/s3.tar bin/images/loadgen.tar bin/images/traefik.tar
+  "$localkube" kubectl --name "$cluster" -- apply --server-side -f hack/traefik/traefik.yaml
+  "$localkube" kubectl --name "$cluster" -- --namespace traefik rollout status deployment/traefik --timeout=2m
 fi
 KUBECONFIG=$("$localkube" kubeconfig --name "$cluster" --path)
 export KUBECONFIG HELIOSTAT_LOCALKUBE="$localkube"
-go tool -modfile=hack/tools/go.mod gotestsum --format testname -- -tags e2e -count=1 -timeout 60m "${only[@]}" "$@" ./test/e2e
+go tool -modfile=hack/tools/go.mod gotestsum --format testname -- -tags e2e -count=1 -timeout 120m "${only[@]}" "$@" ./test/e2e

@@ -16,8 +16,8 @@ const (
 	// cluster that is to have them. Its observedGeneration is that of the spec which it speaks of. Heliostat adds this
 	// condition.
 	ConditionConfigApplied = "ConfigApplied"
-	// ConditionApplicationsHealthy is True while Serve reports that every application of the active cluster is RUNNING,
-	// and Unknown while Serve does not report. Heliostat adds this condition.
+	// ConditionApplicationsHealthy is True while Serve reports that every application is RUNNING on the cluster that serves,
+	// or is to serve first, and Unknown while Serve does not report. Heliostat adds this condition.
 	ConditionApplicationsHealthy = "ApplicationsHealthy"
 	// ConditionEndpointsReady is True while the Service that leads to Serve has a ready endpoint. Heliostat adds this
 	// condition.
@@ -95,10 +95,8 @@ const (
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
 	// ReasonGatewayNotReady means that the Gateway or the HTTPRoute has not been accepted in its present generation.
 	ReasonGatewayNotReady = "GatewayNotReady"
-	// ReasonServiceMissing means that no port of the head leads to Serve, so no Service can be made.
+	// ReasonServiceMissing means that no port of the head leads to Serve, or to the dashboard; the message tells which.
 	ReasonServiceMissing = "ServiceMissing"
-	// ReasonTakingDown means that the RayService is being deleted, and its clusters with it.
-	ReasonTakingDown = "TakingDown"
 )
 
 // Values of AnnotationSwitchReason and of the reason of a cut-over.

@@ -162,8 +162,8 @@ type RayServiceStatuses struct {
 	// +optional
 	// +listType=atomic
 	CutOvers []RayServiceCutOver `json:"cutOvers,omitempty"`
-	// abandonedUpgrade tells of the last upgrade that was given up. It stays until another goal is reached. Heliostat adds
-	// this field.
+	// abandonedUpgrade tells of the last upgrade that was given up. It stays until another goal is asked for. Heliostat
+	// adds this field.
 	// +optional
 	AbandonedUpgrade *RayServiceAbandonedUpgrade `json:"abandonedUpgrade,omitempty"`
 }

@@ -107,7 +107,7 @@ func (e *Executor) write(ctx context.Context, a Action) error {
 	case Delete:
 		return e.delete(ctx, a)
 	case Update:
-		return e.Client.Patch(ctx, copyOf(a.Object), client.MergeFromWithOptions(a.Base, client.MergeFromWithOptimisticLock{}))
+		return e.update(ctx, a)
 	case Finalizers:
 		return e.finalizers(ctx, a)
 	default:
@@ -255,6 +255,14 @@ func (e *Executor) settleDelete(ctx context.Context, a Delete) error {
 	default:
 		return errChanged
 	}
+}
+
+func (e *Executor) update(ctx context.Context, a Update) error {
+	err := e.Client.Patch(ctx, copyOf(a.Object), client.MergeFromWithOptions(a.Base, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return err
 }
 
 func (e *Executor) finalizers(ctx context.Context, a Finalizers) error {

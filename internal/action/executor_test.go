@@ -147,7 +147,7 @@ func TestDeleteLeavesWhatTheOwnerDoesNotControl(t *testing.T) {
 
 func TestUpdateIsRefusedWhenTheObjectHasChanged(t *testing.T) {
 	stored := owned("u1", "1")
-	e, _ := executor([]client.Object{stored}, interceptor.Funcs{})
+	e, recorder := executor([]client.Object{stored}, interceptor.Funcs{})
 	base := &corev1.Pod{}
 	if err := e.Client.Get(context.Background(), client.ObjectKeyFromObject(stored), base); err != nil {
 		t.Fatal(err)
@@ -155,18 +155,28 @@ func TestUpdateIsRefusedWhenTheObjectHasChanged(t *testing.T) {
 	update := func(value string) error {
 		wanted := base.DeepCopy()
 		wanted.Labels["new"] = value
-		result, err := e.Run(context.Background(), base, Plan{Actions: []Action{Update{Object: wanted, Base: base}}})
+		plan := Plan{Actions: []Action{Update{Object: wanted, Base: base, Failed: Warning("FailedToUpdate", "Update", "no")}}}
+		result, err := e.Run(context.Background(), base, plan)
 		return errors.Join(err, result.Err())
 	}
 	if err := update("first"); err != nil {
 		t.Errorf("the first update: %v", err)
 	}
-	if err := update("second"); err == nil {
-		t.Error("an update from an older state must be refused")
+	if err := update("second"); !errors.Is(err, errChanged) {
+		t.Errorf("an update from an older state must be refused: %v", err)
 	}
 	after := &corev1.Pod{}
 	if err := e.Client.Get(context.Background(), client.ObjectKeyFromObject(stored), after); err != nil || after.Labels["new"] != "first" {
 		t.Errorf("afterwards %v: %v", after.Labels, err)
+	}
+	if err := e.Client.Delete(context.Background(), after); err != nil {
+		t.Fatal(err)
+	}
+	if err := update("third"); !errors.Is(err, errChanged) {
+		t.Errorf("an update of what is gone must be refused: %v", err)
+	}
+	if events := drain(recorder); len(events) > 0 {
+		t.Errorf("users were told of what the next plan will see to: %v", events)
 	}
 }
 

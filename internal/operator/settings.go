@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/heliostat-io/heliostat/internal/config"
@@ -71,7 +72,7 @@ func gatewayAPI(cfg config.Config, mapper meta.RESTMapper) (bool, error) {
 		return false, nil
 	}
 	for _, kind := range []string{"Gateway", "HTTPRoute"} {
-		_, err := mapper.RESTMapping(gatewayv1.SchemeGroupVersion.WithKind(kind).GroupKind(), gatewayv1.SchemeGroupVersion.Version)
+		_, err := mapper.RESTMapping(schema.GroupKind{Group: gatewayv1.GroupName, Kind: kind}, gatewayv1.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
 			return false, nil
 		}

@@ -91,6 +91,8 @@ func (p *planner) makeClusters() {
 	}
 	switch pending := p.s.cluster(p.pending); {
 	case p.pending == "":
+	case pending != nil && p.rollback:
+		// It stays as it is until its take-over is undone: the spec asks for another one.
 	case pending != nil:
 		p.keepCluster(pending)
 	case p.s.Service.Status.PendingServiceStatus.RayClusterName == p.pending:

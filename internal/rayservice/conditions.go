@@ -32,6 +32,7 @@ func (p *planner) conditions() {
 		return
 	}
 	p.fillStatus()
+	p.waiting = p.waitsFor()
 	p.ready()
 	p.upgrade()
 	p.rollingBack()
@@ -39,6 +40,37 @@ func (p *planner) conditions() {
 	p.configApplied()
 	p.applicationsHealthy()
 	p.progress()
+}
+
+// waitsFor is what conditions tell that the take-over waits for. What was told last stands until this leader has heard all
+// that it has just begun to ask; otherwise each change of the leader would be two writes of every status.
+func (p *planner) waitsFor() string {
+	pending := p.s.cluster(p.pending)
+	if pending == nil || p.heard(pending) || p.s.Service.Status.PendingServiceStatus.RayClusterName != p.pending {
+		return p.waiting
+	}
+	kind, reason := rayv1.ConditionUpgradeInProgress, rayv1.ReasonBothActivePendingClustersExist
+	if p.active == "" {
+		kind, reason = rayv1.ConditionRayServiceReady, rayv1.ReasonInitializing
+	}
+	last := meta.FindStatusCondition(p.s.Service.Status.Conditions, kind)
+	if last == nil || last.Reason != reason {
+		return p.waiting
+	}
+	return last.Message
+}
+
+// heard tells whether all questions about a cluster were answered, well or badly, since this leader has begun to ask.
+func (p *planner) heard(c *Cluster) bool {
+	if headAnswers(c) && c.Report == nil {
+		return false
+	}
+	for i := range c.Pods {
+		if pod := &c.Pods[i]; counts(pod) && p.proxied(pod) && pod.Health == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // takenDown tells whether the service is suspended, or being suspended.

@@ -185,3 +185,44 @@ func TestAStatusIsNotWrittenForATimeAlone(t *testing.T) {
 		t.Error("the status is not written although the cluster's says something else")
 	}
 }
+
+// A leader that has just begun to ask knows less than what the status says already (L59).
+func TestANewLeaderDoesNotTakeBackWhatWasTold(t *testing.T) {
+	forgotten := func(c *Cluster) {
+		c.Report, c.Put = nil, nil
+		for i := range c.Pods {
+			c.Pods[i].Health = nil
+		}
+	}
+	for name, c := range map[string]struct {
+		given  Snapshot
+		forget []string
+	}{
+		"of a service that serves":              {serving(), []string{old}},
+		"of an upgrade":                         {upgrading(reports(fresh, fruit, "DEPLOYING")), []string{old, fresh}},
+		"of an upgrade that is ready":           {upgrading(proved), []string{old, fresh}},
+		"of a service that starts":              {given(made(fresh), pendingIs(fresh), reports(fresh, fruit, "DEPLOYING")), []string{fresh}},
+		"when it has the report but no answers": {upgrading(reports(fresh, fruit, "DEPLOYING")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decision := Plan(c.given, settings(), now)
+			if decision.Status != nil {
+				c.given.Service = decision.Status.Object.(*rayv1.RayService)
+			}
+			of(c.given.Clusters[len(c.given.Clusters)-1].name(), func(c *Cluster) { c.Pods[0].Health = nil })(&c.given)
+			for _, cluster := range c.forget {
+				of(cluster, forgotten)(&c.given)
+			}
+			again := Plan(c.given, settings(), now)
+			if again.Status != nil {
+				t.Errorf("the status is written: %s", cmp.Diff(c.given.Service.Status, again.Status.Object.(*rayv1.RayService).Status))
+			}
+			if moved := movedTo(again); moved != "" {
+				t.Errorf("traffic moves to %s, of which nothing is known", moved)
+			}
+			if again.LookAgain <= 0 || again.LookAgain > pollAgain {
+				t.Errorf("the next look is in %s: an answer that is the same as in the last term wakes nobody", again.LookAgain)
+			}
+		})
+	}
+}

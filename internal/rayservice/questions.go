@@ -33,7 +33,16 @@ func (p *planner) askReport(c *Cluster) bool {
 	}
 	p.decision.Reports = append(p.decision.Reports, poll.Target{Owner: reportKey(c.Object), OwnerUID: c.Object.UID, Ask: poll.AskServe,
 		BaseURL: address, Secret: raycluster.AuthOf(c.Object).Secret})
+	p.expect(c.Report)
 	return true
+}
+
+// expect has the service looked at again when nothing was heard in this term: the same answer as in the term before wakes
+// nobody.
+func (p *planner) expect(answer *poll.Observation) {
+	if answer == nil {
+		p.again(pollAgain)
+	}
 }
 
 // headLabels asks the Serve proxy of each node for its health, and marks the heads whose proxy is well, because only for
@@ -57,11 +66,12 @@ func (p *planner) headLabels() {
 func (p *planner) askHealth(c *Cluster) {
 	for i := range c.Pods {
 		pod := &c.Pods[i]
-		if !hasAddress(pod.Pod) || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning || !p.proxied(pod) {
+		if !counts(pod) || !p.proxied(pod) {
 			continue
 		}
 		p.decision.Pods = append(p.decision.Pods, poll.Target{Owner: healthKey(pod.Pod), OwnerUID: pod.UID, Ask: poll.AskProxy,
 			BaseURL: p.podURL(pod.Pod, servePort(pod.Pod))})
+		p.expect(pod.Health)
 	}
 }
 

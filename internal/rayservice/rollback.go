@@ -76,14 +76,6 @@ func (p *planner) backward(active, pending *Cluster, pace pace) {
 	}
 }
 
-// unreachable says that no Pod of a cluster takes requests, or nothing.
-func (p *planner) unreachable(c *Cluster) string {
-	if p.takesRequests(c) {
-		return ""
-	}
-	return fmt.Sprintf("no Pod of RayCluster %s takes requests", c.name())
-}
-
 // rollingBack sets the condition that a take-over is being undone, which is absent otherwise.
 func (p *planner) rollingBack() {
 	switch {

@@ -3,12 +3,15 @@ package rayservice
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/serve"
 )
@@ -62,10 +65,14 @@ func (p *planner) recover(pending *Cluster) {
 	if p.waiting == "" && ptr.Deref(pending.Report.Serve.TargetCapacity, whole) == 0 {
 		p.waiting = fmt.Sprintf("Serve on RayCluster %s was asked for no replicas until now", pending.name())
 	}
+	routed := p.route() != nil
+	if p.waiting == "" && routed {
+		p.waiting = p.unreachable(pending)
+	}
 	switch {
 	case p.waiting != "":
 		p.again(pollAgain)
-	case p.route() != nil:
+	case routed:
 		p.promoted = pending
 	default:
 		p.switchTo(pending)
@@ -95,10 +102,13 @@ func (p *planner) move(active, pending *Cluster) {
 // forward takes the next step towards the pending cluster. Nothing moves while that does not run as it should.
 func (p *planner) forward(active, pending *Cluster, pace pace) {
 	to, from := p.shares.pending, p.shares.active
-	p.waiting = cmp.Or(p.short(pending, to.capacity), p.unprogrammed())
+	if p.waiting = p.short(pending, to.capacity); p.waiting != "" {
+		p.again(pollAgain)
+		return
+	}
+	p.waiting = p.unprogrammed()
 	switch {
 	case p.waiting != "":
-		p.again(pollAgain)
 	case to.traffic == whole:
 		p.promoted = pending
 	case to.traffic < to.capacity:
@@ -148,8 +158,10 @@ func (p *planner) shortOfReplicas(c *Cluster, capacity int32) string {
 	switch {
 	case !reported(c):
 		return fmt.Sprintf("Serve on RayCluster %s does not answer", c.name())
+	case len(c.Report.Serve.Applications) == 0:
+		return fmt.Sprintf("Serve on RayCluster %s has no application", c.name())
 	case !sameCapacity(nil, &capacity, c.Report.Serve.TargetCapacity):
-		return fmt.Sprintf("Serve on RayCluster %s does not have the target capacity of %d%% yet%s", c.name(), capacity, putFailure(c))
+		return fmt.Sprintf("Serve on RayCluster %s does not have the target capacity of %d%% yet%s", c.name(), capacity, p.putFailure(c))
 	case c.Put != nil && c.Report.Answered.Sub(c.Put.At) < capacityPause:
 		return fmt.Sprintf("Serve on RayCluster %s was given the target capacity of %d%% a moment ago", c.name(), capacity)
 	}
@@ -174,11 +186,17 @@ func replicasAt(capacity int32, all int) int {
 	return max(1, (all*int(capacity)+whole/2)/whole)
 }
 
-func putFailure(c *Cluster) string {
+// putFailure is why a cluster could not be given a capacity. It is told when it is news.
+func (p *planner) putFailure(c *Cluster) string {
 	if c.Put == nil || c.Put.Err == nil {
 		return ""
 	}
-	return ": " + c.Put.Err.Error()
+	why := ": " + excerpt.Beginning(c.Put.Err.Error(), 200)
+	before := meta.FindStatusCondition(p.s.Service.Status.Conditions, rayv1.ConditionUpgradeInProgress)
+	if before != nil && !strings.HasSuffix(before.Message, why) {
+		p.tell(action.Warning("FailedToUpdateTargetCapacity", "Update", "cannot set the target capacity of RayCluster "+c.name()+why))
+	}
+	return why
 }
 
 func runningReplicas(deployment dashboard.ServeDeployment) int {
@@ -199,6 +217,14 @@ func (p *planner) following(c *Cluster, capacity int32) bool {
 	}
 	_, has := serve.Reported(c.Report.Serve)
 	return has && !sameCapacity(nil, &capacity, c.Report.Serve.TargetCapacity)
+}
+
+// unreachable says that no Pod of a cluster takes requests, or nothing.
+func (p *planner) unreachable(c *Cluster) string {
+	if p.takesRequests(c) {
+		return ""
+	}
+	return fmt.Sprintf("no Pod of RayCluster %s takes requests", c.name())
 }
 
 // tellCapacity tells of a new target capacity.

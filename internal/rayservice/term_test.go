@@ -67,6 +67,7 @@ func TestAnswersFromBeforeTheTermAreNotLookedAt(t *testing.T) {
 	cluster.UID = "cluster-uid"
 	pod := node(old, rayv1.NodeTypeHead, "10.0.0.1").Pod
 	pod.UID, pod.ResourceVersion = "cluster-uid", ""
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, rayv1.GroupVersion.WithKind(rayv1.KindRayCluster))}
 	for name, c := range map[string]struct {
 		asker heard
 		want  bool
@@ -104,6 +105,25 @@ func TestOnlyOwnClustersAreSeen(t *testing.T) {
 	s := observed(t, reader(t, service, mine, foreign, namesake))
 	if len(s.Clusters) != 1 || s.Clusters[0].name() != old {
 		t.Errorf("%d clusters are seen, want only %s", len(s.Clusters), old)
+	}
+}
+
+// Pods that an earlier cluster of the name has left prove nothing of the present one.
+func TestOnlyPodsOfThisLifeOfAClusterAreSeen(t *testing.T) {
+	service := given().Service
+	service.ResourceVersion = ""
+	cluster := rayCluster(service, old, "", "")
+	cluster.UID = "cluster-uid"
+	mine, before, other := node(old, rayv1.NodeTypeHead, "10.0.0.1").Pod, node(old, rayv1.NodeTypeHead, "10.0.0.2").Pod, node(old, rayv1.NodeTypeRedisCleanup, "10.0.0.3").Pod
+	before.Name = "left-behind"
+	for _, pod := range []*corev1.Pod{mine, before, other} {
+		pod.ResourceVersion = ""
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, rayv1.GroupVersion.WithKind(rayv1.KindRayCluster))}
+	}
+	before.OwnerReferences[0].UID = "an earlier RayCluster of the name"
+	s := observed(t, reader(t, service, cluster, mine, before, other))
+	if pods := s.cluster(old).Pods; len(pods) != 1 || pods[0].Name != mine.Name {
+		t.Errorf("%d Pods are seen, want only %s", len(pods), mine.Name)
 	}
 }
 

@@ -82,6 +82,9 @@ func (p *planner) begun(c *Cluster) time.Time {
 // giveUp ends an upgrade that takes too long. The same one is not begun again.
 func (p *planner) giveUp(goal string, pending *Cluster, limit time.Duration) {
 	why := p.unproved(pending)
+	if before := meta.FindStatusCondition(p.st.Conditions, rayv1.ConditionUpgradeInProgress); why == "" && before != nil {
+		why = before.Message
+	}
 	p.st.AbandonedUpgrade = &rayv1.RayServiceAbandonedUpgrade{
 		Goal: goal, Generation: p.s.Service.Generation, RayClusterName: pending.name(), Reason: rayv1.ReasonUpgradeTimeout,
 		Message: why, Time: metav1.NewTime(p.now.Truncate(time.Second)),

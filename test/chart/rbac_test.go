@@ -23,7 +23,10 @@ func operatorRights() []string {
 		"/serviceaccounts: create delete get list patch watch",
 		"/services: create delete get list patch watch",
 		"batch/jobs: create delete get list watch",
+		"discovery.k8s.io/endpointslices: get list watch",
 		"events.k8s.io/events: create patch",
+		"gateway.networking.k8s.io/gateways: create delete get list patch watch",
+		"gateway.networking.k8s.io/httproutes: create delete get list patch watch",
 		"networking.k8s.io/ingresses: create delete get list patch watch",
 		"ray.io/rayclusters/finalizers: update",
 		"ray.io/rayclusters/status: patch",
@@ -34,6 +37,9 @@ func operatorRights() []string {
 		"ray.io/rayjobs/finalizers: update",
 		"ray.io/rayjobs/status: patch",
 		"ray.io/rayjobs: create delete get list patch watch",
+		"ray.io/rayservices/finalizers: update",
+		"ray.io/rayservices/status: patch",
+		"ray.io/rayservices: get list patch watch",
 		"apps/controllerrevisions: create delete get list watch",
 		"rbac.authorization.k8s.io/rolebindings: create delete get list patch watch",
 		"rbac.authorization.k8s.io/roles: create delete get list patch watch",
@@ -42,7 +48,7 @@ func operatorRights() []string {
 }
 
 // proxyRights are added when dashboards are reached through the API server.
-func proxyRights() []string { return []string{"/services/proxy: create get"} }
+func proxyRights() []string { return []string{"/pods/proxy: get", "/services/proxy: create get update"} }
 
 // leaseRights hold in the namespace of the release only.
 func leaseRights() []string {

@@ -72,6 +72,7 @@ func badClusters() map[string]badInput {
 func badOthers() map[string]badInput {
 	const job, service, cron = rayv1.KindRayJob, rayv1.KindRayService, rayv1.KindRayCronJob
 	rules := "spec.deletionStrategy"
+	strategy, options := "spec.upgradeStrategy", "spec.upgradeStrategy.clusterUpgradeOptions"
 	return map[string]badInput{
 		"a job's name of 48 characters": {job, "metadata.name", strings.Repeat("a", 48), []string{"has 48 characters; a RayJob may have at most 47"}},
 		"a job without a cluster":       {job, "spec.rayClusterSpec", "-", []string{"spec", "give rayClusterSpec to have a cluster made for the job, or clusterSelector"}},
@@ -99,6 +100,15 @@ func badOthers() map[string]badInput {
 		"a service's name of 48 characters": {service, "metadata.name", strings.Repeat("a", 48), []string{"has 48 characters; a RayService may have at most 47"}},
 		"a service without a cluster":       {service, "spec", "{}", []string{"spec.rayClusterConfig", "Required value"}},
 		"a negative delay of a service":     {service, "spec.rayClusterDeletionDelaySeconds", "-1", []string{"spec.rayClusterDeletionDelaySeconds", "-1"}},
+		"a surge of nothing":                {service, strategy, stepByStep(0, 1, 1, "a"), []string{options + ".maxSurgePercent", "maxSurgePercent is 0 and must be from 1 to 100"}},
+		"a surge beyond everything":         {service, strategy, stepByStep(101, 1, 1, "a"), []string{options + ".maxSurgePercent", "maxSurgePercent is 101 and must be"}},
+		"a step of nothing":                 {service, strategy, stepByStep(50, 0, 1, "a"), []string{options + ".stepSizePercent", "stepSizePercent is 0 and must be from 1"}},
+		"a step larger than the surge": {
+			service, strategy, stepByStep(50, 51, 1, "a"),
+			[]string{options + ".stepSizePercent", "stepSizePercent is 51 and must be from 1 to maxSurgePercent, which is 50"},
+		},
+		"no time between steps":     {service, strategy, stepByStep(50, 25, 0, "a"), []string{options + ".intervalSeconds", "intervalSeconds is 0 and must be 1 or more"}},
+		"a Gateway without a class": {service, strategy, stepByStep(50, 25, 1, `""`), []string{options + ".gatewayClassName", "must name a GatewayClass"}},
 		"a schedule's name of 37 characters": {cron, "metadata.name", strings.Repeat("a", 37), []string{
 			"has 37 characters; a RayCronJob may have at most 36",
 		}},
@@ -112,6 +122,12 @@ func badOthers() map[string]badInput {
 		"a negative history":            {cron, "spec.failedJobsHistoryLimit", "-1", []string{"spec.failedJobsHistoryLimit", "-1"}},
 		"a template with a wrong field": {cron, "spec.jobTemplate.spec", "{}", []string{`unknown field "spec.jobTemplate.spec"`}},
 	}
+}
+
+// stepByStep is an upgrade strategy with these options.
+func stepByStep(surge, step, interval int, class string) string {
+	return fmt.Sprintf("{type: NewClusterWithIncrementalUpgrade, clusterUpgradeOptions: {maxSurgePercent: %d, stepSizePercent: %d, intervalSeconds: %d, gatewayClassName: %s}}",
+		surge, step, interval, class)
 }
 
 // Given an object with one mistake, when it is created, then the API server refuses it and the text names the field,
@@ -142,27 +158,32 @@ func (c *cluster) refusesBadInput(t *testing.T) {
 // Given input that is unusual and works, when it is created, then it is taken: our rules refuse only what never ran.
 func (c *cluster) takesUnusualInput(t *testing.T) {
 	tests := map[string]struct{ kind, path, value string }{
-		"the smallest RayCluster":                 {rayv1.KindRayCluster, "", ""},
-		"the smallest RayJob":                     {rayv1.KindRayJob, "", ""},
-		"the smallest RayService":                 {rayv1.KindRayService, "", ""},
-		"the smallest RayCronJob":                 {rayv1.KindRayCronJob, "", ""},
-		"a name of 53 characters":                 {rayv1.KindRayCluster, "metadata.name", strings.Repeat("a", 53)},
-		"a job's name of 47 characters":           {rayv1.KindRayJob, "metadata.name", strings.Repeat("a", 47)},
-		"a service's name of 47 characters":       {rayv1.KindRayService, "metadata.name", strings.Repeat("a", 47)},
-		"a schedule's name of 36 characters":      {rayv1.KindRayCronJob, "metadata.name", strings.Repeat("a", 36)},
-		"a desired count below zero":              {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.replicas", "-1"},
-		"a desired count above the maximum":       {rayv1.KindRayCluster, "spec.workerGroupSpecs.0", "{groupName: a, replicas: 9, maxReplicas: 2, template: {spec: {containers: [{name: a}]}}}"},
-		"start parameters that are null":          {rayv1.KindRayCluster, "spec.headGroupSpec.rayStartParams", "null"},
-		"bounds that are null":                    {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.minReplicas", "null"},
-		"no worker groups":                        {rayv1.KindRayCluster, "spec.workerGroupSpecs", "[]"},
-		"a group named with capitals and dots":    {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.groupName", "GPU_Group.A100"},
-		"logical resources that are no quantity":  {rayv1.KindRayCluster, "spec.headGroupSpec.resources", "{CPU: many}"},
-		"a job on an existing cluster":            {rayv1.KindRayJob, "spec", "{entrypoint: a, clusterSelector: {ray.io/cluster: demo}}"},
-		"a job without an entry point":            {rayv1.KindRayJob, "spec.entrypoint", "-"},
-		"an upgrade type of the future":           {rayv1.KindRayService, "spec.upgradeStrategy", "{type: SomethingNew}"},
+		"the smallest RayCluster":                {rayv1.KindRayCluster, "", ""},
+		"the smallest RayJob":                    {rayv1.KindRayJob, "", ""},
+		"the smallest RayService":                {rayv1.KindRayService, "", ""},
+		"the smallest RayCronJob":                {rayv1.KindRayCronJob, "", ""},
+		"a name of 53 characters":                {rayv1.KindRayCluster, "metadata.name", strings.Repeat("a", 53)},
+		"a job's name of 47 characters":          {rayv1.KindRayJob, "metadata.name", strings.Repeat("a", 47)},
+		"a service's name of 47 characters":      {rayv1.KindRayService, "metadata.name", strings.Repeat("a", 47)},
+		"a schedule's name of 36 characters":     {rayv1.KindRayCronJob, "metadata.name", strings.Repeat("a", 36)},
+		"a desired count below zero":             {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.replicas", "-1"},
+		"a desired count above the maximum":      {rayv1.KindRayCluster, "spec.workerGroupSpecs.0", "{groupName: a, replicas: 9, maxReplicas: 2, template: {spec: {containers: [{name: a}]}}}"},
+		"start parameters that are null":         {rayv1.KindRayCluster, "spec.headGroupSpec.rayStartParams", "null"},
+		"bounds that are null":                   {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.minReplicas", "null"},
+		"no worker groups":                       {rayv1.KindRayCluster, "spec.workerGroupSpecs", "[]"},
+		"a group named with capitals and dots":   {rayv1.KindRayCluster, "spec.workerGroupSpecs.0.groupName", "GPU_Group.A100"},
+		"logical resources that are no quantity": {rayv1.KindRayCluster, "spec.headGroupSpec.resources", "{CPU: many}"},
+		"a job on an existing cluster":           {rayv1.KindRayJob, "spec", "{entrypoint: a, clusterSelector: {ray.io/cluster: demo}}"},
+		"a job without an entry point":           {rayv1.KindRayJob, "spec.entrypoint", "-"},
+		"an upgrade type of the future":          {rayv1.KindRayService, "spec.upgradeStrategy", "{type: SomethingNew}"},
+		"a traffic that moves step by step": {
+			rayv1.KindRayService, "spec.upgradeStrategy",
+			"{type: NewClusterWithIncrementalUpgrade, clusterUpgradeOptions: {stepSizePercent: 100, intervalSeconds: 1, gatewayClassName: a}}",
+		},
+		"options that another type does not use":  {rayv1.KindRayService, "spec.upgradeStrategy", strings.Replace(stepByStep(0, 0, 0, `""`), "WithIncrementalUpgrade", "", 1)},
 		"a managing controller that is the usual": {rayv1.KindRayCluster, "spec.managedBy", rayv1.ManagedByOperator},
-		"200 groups":                              {rayv1.KindRayCluster, "spec.workerGroupSpecs", manyGroups(200)},
-		"1000 groups":                             {rayv1.KindRayCluster, "spec.workerGroupSpecs", manyGroups(1000)},
+		"200 groups":  {rayv1.KindRayCluster, "spec.workerGroupSpecs", manyGroups(200)},
+		"1000 groups": {rayv1.KindRayCluster, "spec.workerGroupSpecs", manyGroups(1000)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (e deliberateDifference) covers(d difference) bool {
 
 // deliberateDifferences is the whole table. Most entries refuse, when it is applied, what never ran anywhere.
 func deliberateDifferences() []deliberateDifference {
-	return slices.Concat(additions(), nameRules(), clusterRules(), jobRules(), newerKubernetes())
+	return slices.Concat(additions(), nameRules(), clusterRules(), jobRules(), serviceRules(), newerKubernetes())
 }
 
 func additions() []deliberateDifference {
@@ -62,6 +62,13 @@ func additions() []deliberateDifference {
 		"status.timeZone", "status.observedGeneration", "status.conditions",
 	} {
 		ours = append(ours, deliberateDifference{version: "v1", path: "=RayCronJob." + field + "...", attribute: "path", ours: "present", reason: cron})
+	}
+	const service = "our addition: what the operator remembers and says of a RayService (api/v1/additions.md)"
+	for _, field := range []string{
+		"clusterIncarnations", "cutOvers", "abandonedUpgrade",
+		"activeServiceStatus.goal", "activeServiceStatus.readyServeEndpoints", "pendingServiceStatus.goal", "pendingServiceStatus.readyServeEndpoints",
+	} {
+		ours = append(ours, deliberateDifference{version: "v1", path: "=RayService.status." + field + "...", attribute: "path", ours: "present", reason: service})
 	}
 	return ours
 }
@@ -151,6 +158,22 @@ func jobRules() []deliberateDifference {
 		{version: "v1", path: "=RayJob.spec", attribute: "xValidations", ours: cluster, reason: reason},
 		{version: "v1", path: "=RayCronJob.spec.jobTemplate", attribute: "xValidations", ours: cluster, reason: reason},
 	}
+}
+
+func serviceRules() []deliberateDifference {
+	const (
+		otherwise = "oldSelf.hasValue() || self.?type.orValue('none') != 'NewClusterWithIncrementalUpgrade' || !has(self.clusterUpgradeOptions) || "
+		options   = "self.clusterUpgradeOptions."
+		surge     = options + "?maxSurgePercent.orValue(100)"
+	)
+	return []deliberateDifference{{
+		version: "v1", path: "=RayService.spec.upgradeStrategy", attribute: "xValidations",
+		ours: otherwise + "(" + surge + " >= 1 && " + surge + " <= 100)\n" +
+			otherwise + "(" + options + "stepSizePercent >= 1 && " + options + "stepSizePercent <= " + surge + ")\n" +
+			otherwise + options + "intervalSeconds >= 1\n" +
+			otherwise + "size(" + options + "gatewayClassName) > 0",
+		reason: "a step or a surge of 0 percent never ends an upgrade; the rest is refused by the operator of the reference in every pass",
+	}}
 }
 
 // newerKubernetes are fields of embedded Kubernetes types that came after the version that the reference was made with.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -86,10 +87,24 @@ func installCRDs(t testing.TB, config *rest.Config) {
 	if installed.hosts[config.Host] {
 		return
 	}
-	if err := apiserver.InstallCRDs(t.Context(), config, filepath.Join(root(t), "charts", "heliostat", "crds")); err != nil {
+	installFrom(t, config, filepath.Join(root(t), "charts", "heliostat", "crds"))
+	installed.hosts[config.Host] = true
+}
+
+// installFrom installs the CRDs of a folder. A server that is just starting on a busy machine may not answer in time; what it
+// has done nevertheless is no obstacle the next time.
+func installFrom(t testing.TB, config *rest.Config, dir string) {
+	t.Helper()
+	err := apiserver.InstallCRDs(t.Context(), config, dir)
+	for range 3 {
+		if !apierrors.IsTimeout(err) {
+			break
+		}
+		err = apiserver.InstallCRDs(t.Context(), config, dir)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	installed.hosts[config.Host] = true
 }
 
 // root finds the repository: tests run in the folder of their package, so it is somewhere above.

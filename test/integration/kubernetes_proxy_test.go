@@ -37,7 +37,7 @@ func runThroughAPIServer(t *testing.T, c harness.Cluster, ns string) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "heliostat", "files", "rules.yaml"))
 	g.Expect(err).ToNot(HaveOccurred())
 	g.Expect(yaml.Unmarshal(text, &role.Rules)).To(Succeed())
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/proxy"}, Verbs: []string{"create", "get"}})
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services/proxy"}, Verbs: []string{"create", "get", "update"}})
 	g.Expect(c.Create(t.Context(), role)).To(Succeed())
 	g.Expect(c.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "proxied-in-" + ns}},

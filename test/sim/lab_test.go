@@ -3,11 +3,13 @@ package sim
 import (
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,23 +30,27 @@ func TestMain(m *testing.M) {
 // lab holds what all histories of a test share.
 type lab struct {
 	schema *kube.Schema
-	// kinds are all kinds, watched those whose caches faults hold back.
-	kinds, watched []string
+	// kinds are all kinds.
+	kinds []string
 	// cached are the kinds as the barrier wants them.
 	cached    []leadership.CachedKind
 	scenarios []scenario
-	// ofClusters and ofJobs are the places of the scenarios of either kind for which seeds are drawn.
-	ofClusters, ofJobs []int
+	// ofClusters, ofJobs and ofServices are the places of the scenarios of each kind for which seeds are drawn.
+	ofClusters, ofJobs, ofServices []int
 	// only are what caches select of a kind, as internal/operator sets them up.
 	only map[string]labels.Selector
 	// undisturbed are the results without a fault, by scenario.
 	undisturbed []result
 }
 
-// newLab returns a laboratory with the results of all scenarios without a fault.
-func newLab(t *testing.T) *lab {
+// all and onlyServices are the scenarios that a laboratory can be for.
+func all(scenario) bool            { return true }
+func onlyServices(s scenario) bool { return s.ofServices }
+
+// newLab returns a laboratory with the results of the wanted scenarios without a fault.
+func newLab(t *testing.T, wanted func(scenario) bool) *lab {
 	t.Helper()
-	l := rawLab(t)
+	l := rawLab(t, wanted)
 	for i := range l.scenarios {
 		s := &l.scenarios[i]
 		r := l.run(s, undisturbed())
@@ -59,23 +65,26 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-func rawLab(t *testing.T) *lab {
+func rawLab(t *testing.T, wanted func(scenario) bool) *lab {
 	t.Helper()
 	scheme, err := operator.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	schema, err := kube.NewSchema(scheme,
-		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{}, &appsv1.ControllerRevision{}},
+		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{},
+			&appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{}},
 		[]client.Object{&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{schema: schema, kinds: schema.Kinds(), watched: []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"},
-		scenarios: append(clusterScenarios(), jobScenarios()...)}
+	l := &lab{schema: schema, kinds: schema.Kinds(), scenarios: slices.Concat(clusterScenarios(), jobScenarios(), serviceScenarios())}
+	l.scenarios = slices.DeleteFunc(l.scenarios, func(s scenario) bool { return !wanted(s) })
 	for i, s := range l.scenarios {
 		switch {
 		case s.calm:
+		case s.ofServices:
+			l.ofServices = append(l.ofServices, i)
 		case s.ofJobs:
 			l.ofJobs = append(l.ofJobs, i)
 		default:

@@ -2,6 +2,7 @@ package poll_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,15 +114,14 @@ func TestAReportBelongsToTheSessionOfTheHeadThatGaveIt(t *testing.T) {
 		if seen := w.see(t, cluster("c")); seen.SessionName != first || len(seen.Serve.Applications) != 1 {
 			t.Fatalf("at first: %+v", seen)
 		}
-		replaced := false
-		w.traffic.after = func(path string) {
-			if path == servePath && !replaced {
-				replaced = true
+		var replaced atomic.Bool
+		w.traffic.afterEach(func(path string) {
+			if path == servePath && replaced.CompareAndSwap(false, true) {
 				d.Restart()
 			}
-		}
+		})
 		pass(3 * time.Second)
-		if seen := w.see(t, cluster("c")); !replaced || seen.SessionName != d.Session() || len(seen.Serve.Applications) != 0 || seen.Err != nil {
+		if seen := w.see(t, cluster("c")); !replaced.Load() || seen.SessionName != d.Session() || len(seen.Serve.Applications) != 0 || seen.Err != nil {
 			t.Errorf("after the head was replaced: %+v", seen)
 		}
 	})
@@ -130,11 +130,11 @@ func TestAReportBelongsToTheSessionOfTheHeadThatGaveIt(t *testing.T) {
 func TestAHeadThatIsReplacedAllTheTimeGivesNoReport(t *testing.T) {
 	inWorld(t, poll.Options{}, func(t *testing.T, w *world) {
 		d := w.dashboard("c")
-		w.traffic.after = func(path string) {
+		w.traffic.afterEach(func(path string) {
 			if path == servePath {
 				d.Restart()
 			}
-		}
+		})
 		w.Track(serveOn("c"))
 		pass(10 * time.Second)
 		if seen := w.see(t, cluster("c")); seen.Err == nil || seen.Serve != nil || !seen.Answered.IsZero() || seen.Failures < 2 {
@@ -184,11 +184,11 @@ func TestServeOnADeadDashboardIsAnError(t *testing.T) {
 				if last == versionPath {
 					d.Inject(fakedashboard.Fault{Endpoint: fakedashboard.EndpointVersion, Never: true})
 				} else {
-					w.traffic.after = func(path string) {
+					w.traffic.afterEach(func(path string) {
 						if path == last {
 							d.Down()
 						}
-					}
+					})
 				}
 				w.Track(serveOn("c"))
 				pass(20 * time.Second)

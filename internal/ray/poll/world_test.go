@@ -102,10 +102,10 @@ func target(cluster, job string) poll.Target {
 // traffic watches the requests on their way to the network.
 type traffic struct {
 	next http.RoundTripper
-	// after is called after each answer, with its path.
-	after func(path string)
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// after is called after each answer, with its path; see afterEach.
+	after   func(path string)
 	sent    []request
 	running map[string]int
 	total   int
@@ -137,6 +137,13 @@ func (tr *traffic) RoundTrip(r *http.Request) (*http.Response, error) {
 		tr.after(r.URL.Path)
 	}
 	return response, err
+}
+
+// afterEach sets what is called after each answer, one call at a time. It must not ask for traffic.
+func (tr *traffic) afterEach(call func(path string)) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.after = call
 }
 
 // times returns when the path was asked for at the host.

@@ -79,8 +79,18 @@ func (p *planner) pendingCluster() string {
 			return other.name()
 		}
 	}
-	p.st.ClusterIncarnations++
-	return clusterName(p.service)
+	return p.newName()
+}
+
+// newName is a name that no cluster has. The count that names are made from is lost with the status, for example when a
+// RayService was restored from a backup, and the clusters may be there still.
+func (p *planner) newName() string {
+	for {
+		p.st.ClusterIncarnations++
+		if name := clusterName(p.service); p.s.cluster(name) == nil {
+			return name
+		}
+	}
 }
 
 // makeClusters makes the pending cluster, and brings those that stay to what is wanted of them.

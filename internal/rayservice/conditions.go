@@ -175,9 +175,9 @@ func (p *planner) configApplied() {
 	case refusal != "":
 		c.Reason, c.Message = rayv1.ReasonConfigRefused, refusal
 		event = action.Warning("FailedToUpdateServeApplications", "Update", refusal)
-	case target != nil && reported(target) && before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == p.s.Service.Generation:
+	case p.wasApplied(before) && target != nil && reported(target):
 		c.Reason, c.Message = rayv1.ReasonConfigDrifted, p.config.Difference(target.Report.Serve)
-	case before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == p.s.Service.Generation:
+	case p.wasApplied(before):
 		return // Serve does not answer; the last word stands, and ApplicationsHealthy says so
 	case target != nil && target.Put != nil && target.Put.Err != nil:
 		c.Message = target.Put.Err.Error()
@@ -187,6 +187,11 @@ func (p *planner) configApplied() {
 	if event != nil && (changed || newConfig && c.Status != metav1.ConditionTrue) {
 		p.tell(event)
 	}
+}
+
+// wasApplied tells whether Serve was last seen to have the config of this generation.
+func (p *planner) wasApplied(before *metav1.Condition) bool {
+	return before != nil && before.Status == metav1.ConditionTrue && before.ObservedGeneration == p.s.Service.Generation
 }
 
 // applicationsHealthy says whether all applications of the cluster that serves, or is to serve first, run.

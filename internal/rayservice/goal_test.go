@@ -177,7 +177,7 @@ func fill(v reflect.Value) {
 		v.Set(reflect.ValueOf(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))))
 		return
 	case reflect.TypeFor[metav1.FieldsV1]():
-		v.Set(reflect.ValueOf(metav1.FieldsV1{Raw: []byte(`{"f":"x"}`)}))
+		v.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f":"x"}`)))
 		return
 	case reflect.TypeFor[intstr.IntOrString]():
 		v.Set(reflect.ValueOf(intstr.FromInt32(3)))

@@ -144,7 +144,7 @@ func (p *planner) labelHead(head *Pod) {
 	if value == head.Labels[rayv1.LabelServe] {
 		return
 	}
-	next := head.Pod.DeepCopy()
+	next := head.DeepCopy()
 	next.Labels = overlay(next.Labels, map[string]string{rayv1.LabelServe: value})
 	a := action.Update{
 		Object: next, Base: head.Pod, Why: "its Serve proxy makes it " + value + " that requests can be sent to the head",

@@ -74,7 +74,7 @@ func (p *planner) sentTo(pending string) int32 {
 	if mine == 0 {
 		return 0
 	}
-	return int32(mine * whole / (mine + others)) //nolint:gosec // at most 100
+	return int32(mine * whole / (mine + others))
 }
 
 // recorded is what the status said about a cluster, in whichever role.

@@ -95,7 +95,7 @@ func (p *planner) endpointCount() int32 {
 			}
 		}
 	}
-	return int32(len(ready)) //nolint:gosec // the number of Pods of two clusters
+	return int32(len(ready))
 }
 
 // recordCutOver adds the last cut-over to the history. What it tells stands on the object whose write was the cut-over.

@@ -23,7 +23,7 @@ const (
 	noSubmission    breakage = "the memory of the submission"
 	noGuard         breakage = "the guard of the submitter"
 	noReport        breakage = "the word of Serve"
-	noEndpoints     breakage = "the word of the endpoints"
+	noPods          breakage = "the word of the Pods"
 	noSight         breakage = "the sight of what leads to the head"
 )
 

@@ -110,9 +110,10 @@ func (w *world) late(p *process, c *call) {
 func TestIncidentAtEveryWrite(t *testing.T) {
 	l := newLab(t, all)
 	for i := range l.scenarios {
-		s, want := &l.scenarios[i], l.undisturbed[i]
+		s := &l.scenarios[i]
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			want := l.undisturbed[i]()
 			if want.sent < 5 {
 				t.Fatalf("only %d writes: the scenario does not do what it says", want.sent)
 			}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,33 +40,16 @@ type lab struct {
 	ofClusters, ofJobs, ofServices []int
 	// only are what caches select of a kind, as internal/operator sets them up.
 	only map[string]labels.Selector
-	// undisturbed are the results without a fault, by scenario.
-	undisturbed []result
+	// undisturbed are the results without a fault, by scenario. Each is found out when it is first asked for.
+	undisturbed []func() result
 }
 
 // all and onlyServices are the scenarios that a laboratory can be for.
 func all(scenario) bool            { return true }
 func onlyServices(s scenario) bool { return s.ofServices }
 
-// newLab returns a laboratory with the results of the wanted scenarios without a fault.
+// newLab returns a laboratory for the wanted scenarios.
 func newLab(t *testing.T, wanted func(scenario) bool) *lab {
-	t.Helper()
-	l := rawLab(t, wanted)
-	for i := range l.scenarios {
-		s := &l.scenarios[i]
-		r := l.run(s, undisturbed())
-		for _, failure := range r.failures {
-			t.Errorf("%s, without a fault: %s", s.name, failure)
-		}
-		l.undisturbed = append(l.undisturbed, r)
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	return l
-}
-
-func rawLab(t *testing.T, wanted func(scenario) bool) *lab {
 	t.Helper()
 	scheme, err := operator.Scheme()
 	if err != nil {
@@ -90,6 +74,9 @@ func rawLab(t *testing.T, wanted func(scenario) bool) *lab {
 		default:
 			l.ofClusters = append(l.ofClusters, i)
 		}
+	}
+	for i := range l.scenarios {
+		l.undisturbed = append(l.undisturbed, sync.OnceValue(func() result { return l.run(&l.scenarios[i], undisturbed()) }))
 	}
 	l.only = map[string]labels.Selector{"Job": labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})}
 	for _, name := range l.kinds {

@@ -31,8 +31,10 @@ type result struct {
 	// spots are the numbers of those for what the scenario is about.
 	spots []int
 	// heard is how many answers of Ray were news.
-	heard    int
-	failures []string
+	heard int
+	// begun and begunHeard are what sent and heard were when something was changed for the first time.
+	begun, begunHeard int
+	failures          []string
 }
 
 // watchdog looks at every accepted write.
@@ -231,6 +233,9 @@ func text(v any) string {
 
 // compare says how a history differs from the undisturbed one.
 func (s *scenario) compare(want, got result, hasty bool) []string {
+	if len(want.failures) > 0 {
+		return append([]string{"without a fault:"}, want.failures...)
+	}
 	failures := slices.Clone(got.failures)
 	if len(failures) > 0 || s.anyEnd {
 		return failures

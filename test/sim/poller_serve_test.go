@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,7 @@ func (a *poller) answerOfPod(o poll.Observation) poll.Observation {
 	w, now := a.process.world, a.process.Now()
 	pod, there := w.server.Get("Pod", o.Target.Owner.NamespacedName).(*corev1.Pod)
 	reached := there && pod.UID == o.Target.OwnerUID && answers(pod) && w.mono >= w.raySilent
-	if !reached || w.may(noAnswer, 8) || o.Target.Ask == poll.AskProxy && !w.takes(pod) && w.plan.broken != noReport {
+	if !reached || w.may(noAnswer, 8) || o.Target.Ask == poll.AskProxy && !w.takes(pod) && w.plan.broken != noPods {
 		return unanswered(o, now, errReset())
 	}
 	o.Asked, o.Answered, o.Err, o.Failures, o.FailingSince = now, now, nil, 0, time.Time{}
@@ -69,12 +70,12 @@ func (p *process) wakeOwner(key poll.Key) {
 		return
 	case rayv1.KindRayCluster:
 	default:
-		if reader.Get(nil, key.NamespacedName, pod) != nil {
+		if reader.Get(context.Background(), key.NamespacedName, pod) != nil {
 			return
 		}
 		key.Name = pod.Labels[rayv1.LabelCluster]
 	}
-	if err := reader.Get(nil, key.NamespacedName, cluster); err != nil {
+	if err := reader.Get(context.Background(), key.NamespacedName, cluster); err != nil {
 		return
 	}
 	if service, ok := rayservice.ServiceOf(cluster); ok {

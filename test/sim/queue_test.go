@@ -133,7 +133,6 @@ func (q *queue) nextDue(now time.Duration) (at time.Duration, ok bool) {
 // hand gives an object to the worker, which runs until it parks or is done.
 func (q *queue) hand(item reconcile.Request) {
 	delete(q.due, item)
-	q.worker.world().passes[q.worker.name[len(q.worker.name)-1]-'0']++
 	q.worker.busy = true
 	q.next <- item
 	<-q.worker.world().control

@@ -193,7 +193,6 @@ func (w *world) mark() [3]int64 {
 
 // round lets everything happen that can, and tells whether anything did.
 func (w *world) round() bool {
-	w.rounds++
 	happened := false
 	for _, p := range slices.Clone(w.processes) {
 		if p.paused {
@@ -296,6 +295,9 @@ func (w *world) nextChange(changes *[]change) {
 	*changes = (*changes)[1:]
 	w.note("user: %s", next.what)
 	w.excused = w.excused || next.harms
+	if w.begun == 0 {
+		w.begun, w.begunHeard = w.sent, w.heard
+	}
 	next.make(w)
 }
 
@@ -325,7 +327,7 @@ func play(w *world) result {
 		w.nextChange(&changes)
 	}
 	w.judgeSettled()
-	r := result{sent: w.sent, heard: w.heard, spots: w.spots, state: w.state(), counts: w.watch.counts}
+	r := result{sent: w.sent, heard: w.heard, spots: w.spots, begun: w.begun, begunHeard: w.begunHeard, state: w.state(), counts: w.watch.counts}
 	if len(w.failures) == 0 {
 		w.handOver()
 	}

@@ -102,7 +102,7 @@ func (l *lab) place(of lot) int {
 // judge plays a history and returns what is wrong.
 func (l *lab) judge(of lot) []string {
 	s, p, place := l.draw(of)
-	return s.compare(l.undisturbed[place], l.run(s, p), p.hasty)
+	return s.compare(l.undisturbed[place](), l.run(s, p), p.hasty)
 }
 
 // search plays seeds on all processors until enough have failed, and returns those.
@@ -160,7 +160,7 @@ func TestWhatIsSwitchedOffIsMissed(t *testing.T) {
 	for _, kind := range []lot{
 		{broken: noFence}, {broken: noBarrier}, {broken: noPreconditions}, {broken: noNames}, {broken: noSubmission}, {broken: noGuard},
 		{broken: noFence, services: true}, {broken: noPreconditions, services: true},
-		{broken: noReport, services: true}, {broken: noEndpoints, services: true}, {broken: noSight, services: true},
+		{broken: noReport, services: true}, {broken: noPods, services: true}, {broken: noSight, services: true},
 	} {
 		about := ""
 		if kind.services {

@@ -15,7 +15,7 @@ import (
 // sight is how the controller of RayServices reads. With some protections switched off it does not see what they rest on.
 func (p *process) sight(reader client.Reader) client.Reader {
 	switch p.world.plan.broken {
-	case noEndpoints:
+	case noPods:
 		return credulous{reader}
 	case noSight:
 		return headless{reader}

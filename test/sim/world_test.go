@@ -70,10 +70,12 @@ type world struct {
 
 	// sent counts the operators' requests that change something, heard the answers of Ray that were news.
 	// spots are the numbers of the requests that were sent for what the scenario is about.
-	sent   int
-	heard  int
-	spots  []int
-	doomed *process
+	sent  int
+	heard int
+	spots []int
+	// begun and begunHeard are what sent and heard were when the first change was made.
+	begun, begunHeard int
+	doomed            *process
 	// aftermath is what an incident leaves to happen when the world has settled.
 	aftermath func()
 	// chaos is true while faults may happen; budget is how many more will.
@@ -85,8 +87,6 @@ type world struct {
 	// trace is nil unless the history is to be told.
 	trace *[]string
 	steps int
-	passes [3]int
-	rounds int
 }
 
 // epoch is when histories begin.

@@ -49,6 +49,7 @@ func specCases() []Case {
 
 func servesWhileInvalid(e *env) {
 	service := e.ready()
+	e.bothServe(service)
 	head := e.head(e.active(service).Name)
 	seen := e.record()
 	e.changeSeen(service, strategy("Sideways"))

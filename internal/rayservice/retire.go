@@ -74,9 +74,8 @@ func (p *planner) served(c *Cluster, since time.Time) bool {
 	return false
 }
 
-// busy says why a retired cluster may still serve requests, or nothing. A Pod that does not tell for long, because nobody can
-// reach its metrics, or of which Serve counts nothing, holds up nothing beyond the delay, unless its last word was of requests
-// under way.
+// busy says why a retired cluster may still serve requests, or nothing. A Pod that does not tell, because nobody can reach
+// its metrics or Serve does not count, holds up nothing beyond the delay.
 func (p *planner) busy(c *Cluster) string {
 	behind := map[types.UID]bool{}
 	for _, endpoint := range p.s.Endpoints[serveServiceName(p.service)] {
@@ -88,12 +87,11 @@ func (p *planner) busy(c *Cluster) string {
 		case behind[pod.UID]:
 			return fmt.Sprintf("Service %s still leads to Pod %s", serveServiceName(p.service), pod.Name)
 		case !counts(pod):
-		case pod.Traffic == nil, pod.Traffic.Err != nil && p.now.Sub(pod.Traffic.FailingSince) < silence:
-			return fmt.Sprintf("Pod %s does not tell of its requests", pod.Name)
-		case pod.Traffic.Traffic == nil || !pod.Traffic.Traffic.Reported:
+		case pod.Traffic == nil, pod.Traffic.Err != nil && pod.Traffic.Failures < leastFailures:
+			return fmt.Sprintf("Pod %s has not told of its requests yet", pod.Name)
+		case pod.Traffic.Err != nil || pod.Traffic.Traffic == nil || !pod.Traffic.Traffic.Reported:
 		case pod.Traffic.Traffic.Ongoing > 0:
 			return fmt.Sprintf("Pod %s has %.0f requests under way", pod.Name, pod.Traffic.Traffic.Ongoing)
-		case pod.Traffic.Err != nil:
 		case pod.QuietSince.IsZero() || p.now.Sub(pod.QuietSince) < quietTime:
 			return fmt.Sprintf("Pod %s served requests a moment ago", pod.Name)
 		}

@@ -45,16 +45,11 @@ func busy(c *Cluster) {
 	traffic(&dashboard.ServeTraffic{Reported: true, Ongoing: 2, Requests: 7}, 0)(c)
 }
 
-// silentFor lets the Pods tell nothing of their requests for some time; their last word stands.
-func silentFor(long time.Duration) func(*Cluster) {
+func unknownTraffic(failures int) func(*Cluster) {
 	return func(c *Cluster) {
 		for i := range c.Pods {
-			heard := poll.Observation{}
-			if before := c.Pods[i].Traffic; before != nil {
-				heard = *before
-			}
-			heard.Asked, heard.Err, heard.FailingSince = now, errors.New("refused"), now.Add(-long)
-			c.Pods[i].QuietSince, c.Pods[i].Traffic = time.Time{}, &heard
+			c.Pods[i].QuietSince = time.Time{}
+			c.Pods[i].Traffic = &poll.Observation{Asked: now, Err: errors.New("refused"), Failures: failures}
 		}
 	}
 }
@@ -92,9 +87,8 @@ func TestARetiredClusterIsTakenDownInSteps(t *testing.T) {
 		"it is kept while it answers requests (RS-062)":     {given: switched(2*time.Minute, of(old, busy)), want: kept},
 		"and a little longer":                               {given: switched(2*time.Minute, of(old, traffic(&dashboard.ServeTraffic{Reported: true}, quietTime-time.Second))), want: kept},
 		"and until it was asked":                            {given: switched(2*time.Minute, of(old, func(c *Cluster) { c.Pods[1].Traffic = nil })), want: kept},
-		"and for half a minute, when it does not tell":      {given: switched(2*time.Minute, of(old, silentFor(silence-time.Second))), want: kept},
-		"but not for one that does not answer":              {given: switched(2*time.Minute, of(old, silentFor(silence))), want: marked},
-		"unless its last word was of requests":              {given: switched(2*time.Minute, of(old, busy, silentFor(silence))), want: kept},
+		"and was asked twice":                               {given: switched(2*time.Minute, of(old, unknownTraffic(1))), want: kept},
+		"but not for one that does not answer":              {given: switched(2*time.Minute, of(old, unknownTraffic(2))), want: marked},
 		"nor for one that does not count":                   {given: switched(2*time.Minute, of(old, traffic(&dashboard.ServeTraffic{}, 0))), want: marked},
 		"nor for a Pod that is being deleted":               {given: switched(2*time.Minute, of(old, busy, func(c *Cluster) { terminatingPods(c) })), want: marked},
 		"nor for longer than five minutes":                  {given: switched(301*time.Second, of(old, busy)), want: marked, wantEvent: "DrainLimitReached"},

@@ -48,7 +48,9 @@ func operatorRights() []string {
 }
 
 // proxyRights are added when dashboards are reached through the API server.
-func proxyRights() []string { return []string{"/pods/proxy: get", "/services/proxy: create get update"} }
+func proxyRights() []string {
+	return []string{"/pods/proxy: get", "/services/proxy: create get update"}
+}
 
 // leaseRights hold in the namespace of the release only.
 func leaseRights() []string {

@@ -22,9 +22,6 @@ const (
 	noNames         breakage = "the derived names"
 	noSubmission    breakage = "the memory of the submission"
 	noGuard         breakage = "the guard of the submitter"
-	noReport        breakage = "the word of Serve"
-	noPods          breakage = "the word of the Pods"
-	noSight         breakage = "the sight of what leads to the head"
 )
 
 // fault is a kind of perturbation.
@@ -46,25 +43,11 @@ const (
 	slowRay     fault = "slow answer of Ray"
 	noAnswer    fault = "no answer of Ray"
 	podKilled   fault = "submitter Pod killed"
-	sickProxy   fault = "Serve proxy silent"
 )
 
 func allFaults() []fault {
 	return []fault{crash, pause, stale, away, clockJump, twoLeaders, leaseCut, mergeEvents, apiError, lostRequest, lostAnswer, slowRequest,
 		slowRay, noAnswer, podKilled}
-}
-
-// serviceFaults are those that are tried with RayServices.
-func serviceFaults() []fault {
-	return append(slices.DeleteFunc(allFaults(), func(f fault) bool { return f == podKilled }), sickProxy)
-}
-
-// watched are the kinds whose caches faults hold back.
-func (s *scenario) watched() []string {
-	if s.ofServices {
-		return []string{"Pod", "RayCluster", "RayCluster", "RayService", "RayService", "Service", "Service", "EndpointSlice", "EndpointSlice"}
-	}
-	return []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"}
 }
 
 // plan is what a seed decides before the history begins.
@@ -100,11 +83,11 @@ type plan struct {
 func undisturbed() plan { return plan{replicas: 2, readOwnWrites: true} }
 
 // planOf draws the plan of a seed. A few kinds of faults at a time go deeper than all of them at once.
-func planOf(seed uint64, faults []fault) plan {
+func planOf(seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, replicas: 2 + rng.IntN(2), budget: 1 + rng.IntN(6), readOwnWrites: rng.IntN(4) > 0,
 		tornReads: rng.IntN(3) == 0, hasty: rng.IntN(4) == 0, length: 30 + rng.IntN(90)}
-	for _, f := range faults {
+	for _, f := range allFaults() {
 		if rng.IntN(3) == 0 {
 			p.faults = append(p.faults, f)
 		}
@@ -133,8 +116,7 @@ func (w *world) strike() {
 	case pause:
 		p.paused = true
 	case stale:
-		watched := w.scenario.watched()
-		p.frozen = watched[w.rng.IntN(len(watched))]
+		p.frozen = w.lab.watched[w.rng.IntN(len(w.lab.watched))]
 		p.speed = 6 // the others are up to date
 		w.note("fault: the cache of %s for %s stands still", p.uid, p.frozen)
 		w.budget--
@@ -151,10 +133,6 @@ func (w *world) strike() {
 		p.leaseCut = true
 	case podKilled:
 		if !w.killSubmitter() {
-			return
-		}
-	case sickProxy:
-		if !w.sicken() {
 			return
 		}
 	default:

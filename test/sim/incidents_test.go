@@ -73,7 +73,7 @@ func (w *world) atAnswer(p *process, before, after poll.Observation) bool {
 	return w.plan.answer.strike(p)
 }
 
-// answerIncidents are tried at every answer of Ray that is news, in every scenario with a RayJob or RayService.
+// answerIncidents are tried at every answer of Ray that is news, in every scenario with a RayJob.
 func answerIncidents() []answerIncident {
 	dies := func(p *process) bool { p.world.doomed = p; return true }
 	return []answerIncident{
@@ -108,18 +108,17 @@ func (w *world) late(p *process, c *call) {
 
 // TestIncidentAtEveryWrite tries each incident at each request that changes something, of each scenario.
 func TestIncidentAtEveryWrite(t *testing.T) {
-	l := newLab(t, all)
+	l := newLab(t)
 	for i := range l.scenarios {
-		s := &l.scenarios[i]
+		s, want := &l.scenarios[i], l.undisturbed[i]
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			want := l.undisturbed[i]()
 			if want.sent < 5 {
 				t.Fatalf("only %d writes: the scenario does not do what it says", want.sent)
 			}
-			// What is written for a cluster is the same for every RayJob and RayService, and tried in the scenarios of clusters.
+			spots := spotsIn(s, want)
 			for _, incident := range incidents() {
-				for _, at := range want.spots {
+				for _, at := range spots {
 					p := undisturbed()
 					p.incident, p.at = incident, at
 					l.check(t, s, want, p)
@@ -133,9 +132,22 @@ func TestIncidentAtEveryWrite(t *testing.T) {
 				}
 			}
 			t.Logf("%d incidents at each of %d writes, %d at each of %d answers of Ray",
-				len(incidents()), len(want.spots), len(answerIncidents()), want.heard)
+				len(incidents()), len(spots), len(answerIncidents()), want.heard)
 		})
 	}
+}
+
+// spotsIn are the numbers of the requests at which incidents are tried. What is written for a cluster is the same for every
+// RayJob, and tried in the scenarios of clusters.
+func spotsIn(s *scenario, want result) []int {
+	if s.ofJobs {
+		return want.forJobs
+	}
+	spots := make([]int, want.sent)
+	for i := range spots {
+		spots[i] = i + 1
+	}
+	return spots
 }
 
 func (l *lab) check(t *testing.T, s *scenario, want result, p plan) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,7 +26,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/leadership"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
-	"github.com/heliostat-io/heliostat/internal/rayservice"
 	"github.com/heliostat-io/heliostat/internal/wake"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
@@ -97,8 +97,8 @@ type worker struct {
 	name    string
 	queue   *queue // nil for the one that sends to Ray
 	resume  chan struct{}
-	// matters is true for what works for the kind of objects that the scenario is about.
-	matters bool
+	// forJobs is true for what works for RayJobs and not for RayClusters.
+	forJobs bool
 	// busy means that it has work that is not done; parked, that it waits within that work until ready says so.
 	busy, parked bool
 	ready        func() bool
@@ -155,14 +155,14 @@ func (w *world) launch(name string) *process {
 	mgr := &simManager{process: p}
 	p.mustSetUp(mgr)
 	for i, c := range mgr.controllers {
-		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), matters: w.scenario.isAbout(i), resume: make(chan struct{})}
+		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), forJobs: i == jobController, resume: make(chan struct{})}
 		worker.queue = newQueue(worker)
 		useQueue(c, worker.queue)
 		p.workers = append(p.workers, worker)
 		p.run(func() { _ = c.Start(context.WithValue(ctx, workerKey{}, worker)) })
 		<-w.control
 	}
-	p.ray = &worker{process: p, name: name + "/ray", matters: true, resume: make(chan struct{})}
+	p.ray = &worker{process: p, name: name + "/ray", forJobs: true, resume: make(chan struct{})}
 	p.run(func() { p.sendToRay(context.WithValue(ctx, workerKey{}, p.ray)) })
 	w.processes = append(w.processes, p)
 	w.note("%s starts", p.uid)
@@ -183,24 +183,19 @@ func useQueue(controller manager.Runnable, q *queue) {
 	reflect.ValueOf(controller).Elem().FieldByName("NewQueue").Set(reflect.ValueOf(make))
 }
 
-// The places of the controllers in the order in which mustSetUp wires them.
-const (
-	clusterController = iota
-	jobController
-	serviceController
-)
+// jobController is the place of the controller of RayJobs in the order in which mustSetUp wires them.
+const jobController = 1
 
 // mustSetUp wires the real reconcilers as internal/operator does.
 func (p *process) mustSetUp(mgr manager.Manager) {
 	w := p.world
-	clusters, jobs, services := wake.New(), wake.New(), wake.New()
+	clusters, jobs := wake.New(), wake.New()
 	p.bells = []bell{
-		clusterController: {clusters, func() client.ObjectList { return &rayv1.RayClusterList{} }},
-		jobController:     {jobs, func() client.ObjectList { return &rayv1.RayJobList{} }},
-		serviceController: {services, func() client.ObjectList { return &rayv1.RayServiceList{} }},
+		{clusters, func() client.ObjectList { return &rayv1.RayClusterList{} }},
+		{jobs, func() client.ObjectList { return &rayv1.RayJobList{} }},
 	}
-	p.poller.wake = p.wakeOwner
-	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: p.settled})
+	p.poller.bell = jobs
+	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: func(_ string, job types.NamespacedName) { jobs.Ring(job) }})
 	client := &kube.Client{Reader: cached{p}, Schema: w.lab.schema, Send: p.send}
 	executor := func() *action.Executor {
 		made := action.NewDoubtful(p)
@@ -215,8 +210,6 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
 		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller, Memory: rayjob.NewMemory(),
 			Settings: jobSettings(), Clock: p, Bell: jobs}).SetupWithManager(mgr),
-		(&rayservice.Reconciler{Reader: p.sight(client), Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Dashboards: p.poller, Proxies: p.poller,
-			Memory: rayservice.NewMemory(), Settings: serviceSettings(), Clock: p, Bell: services}).SetupWithManager(mgr),
 	)
 	if err != nil {
 		panic(err)
@@ -226,11 +219,6 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 // jobSettings are those of all operators. Nobody gives up because Ray does not answer: how long faults last is chance.
 func jobSettings() rayjob.Settings {
 	return rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour, TransitionGrace: time.Minute, DeletionPolicy: true}
-}
-
-// serviceSettings are those of all operators.
-func serviceSettings() rayservice.Settings {
-	return rayservice.Settings{Clusters: raycluster.DefaultSettings(), ZeroDowntime: true}
 }
 
 // kill ends a process where it stands.
@@ -342,15 +330,12 @@ func (s panicSink) WithValues(...any) logr.LogSink { return s }
 // WithName returns the same sink.
 func (s panicSink) WithName(string) logr.LogSink { return s }
 
-// listener takes events, and keeps those that tell of a job which may run on, or of requests that may be cut.
+// listener takes events, and keeps those that tell of a job which may run on.
 type listener struct{ world *world }
 
 // Eventf takes one event.
 func (l listener) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
-	switch reason {
-	case "FailedToStopRayJob":
+	if reason == "FailedToStopRayJob" {
 		l.world.gaveUp = append(l.world.gaveUp, fmt.Sprintf(note, args...))
-	case "DrainLimitReached":
-		l.world.cut = append(l.world.cut, fmt.Sprintf(note, args...))
 	}
 }

@@ -24,105 +24,81 @@ const mutantSeeds = 10000
 // shownFailures is how many failing seeds are shown.
 const shownFailures = 3
 
-// lot is what a history is drawn by.
-type lot struct {
-	seed uint64
-	// services lots are for histories of RayServices.
-	services bool
-	broken   breakage
-}
-
-// serviceShare is how many seeds of other objects are played for one of RayServices, whose histories are the longest.
-const serviceShare = 5
-
 // TestSeeds plays one random history for each seed and compares it with the undisturbed one. A failing seed is played
-// again by: go test ./test/sim -run 'TestSeeds$' -seed=N
+// again by: go test ./test/sim -run TestSeeds -seed=N
 func TestSeeds(t *testing.T) {
-	playSeeds(t, newLab(t, all), lot{}, *seedCount)
-}
-
-// TestSeedsOfRayServices does the same for RayServices.
-func TestSeedsOfRayServices(t *testing.T) {
-	playSeeds(t, newLab(t, onlyServices), lot{services: true}, *seedCount/serviceShare)
-}
-
-func playSeeds(t *testing.T, l *lab, kind lot, count uint64) {
+	l := newLab(t)
 	if *onlySeed > 0 {
-		kind.seed = *onlySeed
-		s, p, _ := l.draw(kind)
+		s, p, _ := l.draw(*onlySeed, intact)
 		t.Logf("%s, %+v\n%s", s.name, p, strings.Join(l.trace(s, p), "\n"))
-		for _, failure := range l.judge(kind) {
+		for _, failure := range l.judge(*onlySeed, intact) {
 			t.Error(failure)
 		}
 		return
 	}
-	for _, failed := range l.search(*firstSeed, count, kind, shownFailures) {
-		s, p, _ := l.draw(failed)
-		t.Errorf("seed %d (%s): %s\n%s\nplay it again: go test ./test/sim -run '%s$' -seed=%d",
-			failed.seed, s.name, strings.Join(l.judge(failed), "\n"), tail(l.trace(s, p), 60), t.Name(), failed.seed)
+	failed := l.search(*firstSeed, *seedCount, intact, shownFailures)
+	for _, seed := range failed {
+		s, p, _ := l.draw(seed, intact)
+		t.Errorf("seed %d (%s): %s\n%s\nplay it again: go test ./test/sim -run TestSeeds -seed=%d",
+			seed, s.name, strings.Join(l.judge(seed, intact), "\n"), tail(l.trace(s, p), 60), seed)
 	}
 }
 
 // rushSteps is more than a job takes from its beginning to its end.
 const rushSteps = 300
 
-// draw returns scenario and plan of a history, and the place of the scenario in the laboratory.
-func (l *lab) draw(of lot) (*scenario, plan, int) {
-	place := l.place(of)
-	faults := allFaults()
-	if of.services {
-		faults = serviceFaults()
-	}
-	s, p := &l.scenarios[place], planOf(of.seed, faults)
+// draw returns scenario and plan of a seed, and the place of the scenario in the laboratory.
+func (l *lab) draw(seed uint64, broken breakage) (*scenario, plan, int) {
+	place := l.place(seed, broken)
+	s, p := &l.scenarios[place], planOf(seed)
 	p.hasty = p.hasty && s.anyTime
 	if s.rush {
-		p.hasty, p.length, p.rushAt = true, 2*rushSteps, int(of.seed%rushSteps)
+		p.hasty, p.length, p.rushAt = true, 2*rushSteps, int(seed%rushSteps)
 	}
-	p.broken = of.broken
+	p.broken = broken
 	return s, p, place
 }
 
-// place is that of the scenario of a history. Of those that are not of RayServices, one in four is about clusters: there are
-// fewer scenarios of them, but everything else rests on clusters. What is broken is looked for where it matters.
-func (l *lab) place(of lot) int {
+// place is that of the scenario of a seed. One in four is about clusters: there are fewer scenarios of them, but everything
+// else rests on clusters. What is broken is looked for where it matters.
+func (l *lab) place(seed uint64, broken breakage) int {
 	from := l.ofJobs
-	dense := of.seed - of.seed/4 // counts those that are no multiples of four
-	switch {
-	case of.services:
-		from, dense = l.ofServices, of.seed
-	case of.broken == noSubmission, of.broken == noGuard:
-	case of.broken != intact:
+	dense := seed - seed/4 // counts those that are no multiples of four
+	switch broken {
+	case intact:
+		if seed%4 == 0 {
+			from, dense = l.ofClusters, seed/4
+		}
+	case noSubmission, noGuard:
+	default:
 		from = l.ofClusters
-	case of.seed%4 == 0:
-		from, dense = l.ofClusters, of.seed/4
 	}
 	return from[dense%uint64(len(from))]
 }
 
-// judge plays a history and returns what is wrong.
-func (l *lab) judge(of lot) []string {
-	s, p, place := l.draw(of)
-	return s.compare(l.undisturbed[place](), l.run(s, p), p.hasty)
+// judge plays a seed and returns what is wrong.
+func (l *lab) judge(seed uint64, broken breakage) []string {
+	s, p, place := l.draw(seed, broken)
+	return s.compare(l.undisturbed[place], l.run(s, p), p.hasty)
 }
 
 // search plays seeds on all processors until enough have failed, and returns those.
-func (l *lab) search(from, count uint64, kind lot, enough int) []lot {
+func (l *lab) search(from, count uint64, broken breakage, enough int) []uint64 {
 	var next atomic.Uint64
 	var mu sync.Mutex
-	var failed []lot
+	var failed []uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for {
-				one := kind
-				one.seed = from + next.Add(1) - 1
-				if one.seed >= from+count {
+				seed := from + next.Add(1) - 1
+				if seed >= from+count {
 					return
 				}
-				wrong := l.judge(one)
+				wrong := l.judge(seed, broken)
 				mu.Lock()
 				if len(wrong) > 0 {
-					failed = append(failed, one)
+					failed = append(failed, seed)
 				}
 				over := len(failed) >= enough
 				mu.Unlock()
@@ -138,9 +114,9 @@ func (l *lab) search(from, count uint64, kind lot, enough int) []lot {
 
 // TestSameSeedSameHistory plays seeds twice: without that, a failing seed could not be played again.
 func TestSameSeedSameHistory(t *testing.T) {
-	l := newLab(t, all)
-	for seed := uint64(1); seed <= 40; seed++ {
-		s, p, _ := l.draw(lot{seed: seed, services: seed%4 == 1})
+	l := newLab(t)
+	for seed := uint64(1); seed <= 30; seed++ {
+		s, p, _ := l.draw(seed, intact)
 		first, second := l.trace(s, p), l.trace(s, p)
 		for i := range max(len(first), len(second)) {
 			if i >= len(first) || i >= len(second) || first[i] != second[i] {
@@ -156,22 +132,14 @@ func around(lines []string, i int) string {
 
 // TestWhatIsSwitchedOffIsMissed breaks one protection after another: each time some history must go wrong.
 func TestWhatIsSwitchedOffIsMissed(t *testing.T) {
-	l := newLab(t, all)
-	for _, kind := range []lot{
-		{broken: noFence}, {broken: noBarrier}, {broken: noPreconditions}, {broken: noNames}, {broken: noSubmission}, {broken: noGuard},
-		{broken: noFence, services: true}, {broken: noPreconditions, services: true},
-		{broken: noReport, services: true}, {broken: noPods, services: true}, {broken: noSight, services: true},
-	} {
-		about := ""
-		if kind.services {
-			about = ", with a RayService"
-		}
-		t.Run(fmt.Sprintf("without %s%s", kind.broken, about), func(t *testing.T) {
-			failed := l.search(1, mutantSeeds, kind, 1)
+	l := newLab(t)
+	for _, broken := range []breakage{noFence, noBarrier, noPreconditions, noNames, noSubmission, noGuard} {
+		t.Run(fmt.Sprintf("without %s", broken), func(t *testing.T) {
+			failed := l.search(1, mutantSeeds, broken, 1)
 			if len(failed) == 0 {
-				t.Fatalf("no history of %d went wrong without %s", mutantSeeds, kind.broken)
+				t.Fatalf("no history of %d went wrong without %s", mutantSeeds, broken)
 			}
-			t.Logf("seed %d: %s", failed[0].seed, l.judge(failed[0])[0])
+			t.Logf("seed %d: %s", failed[0], l.judge(failed[0], broken)[0])
 		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build rayservice
+
 package rayservice
 
 import (

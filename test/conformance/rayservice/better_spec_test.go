@@ -1,3 +1,5 @@
+//go:build rayservice
+
 package rayservice
 
 import (
@@ -49,7 +51,6 @@ func specCases() []Case {
 
 func servesWhileInvalid(e *env) {
 	service := e.ready()
-	e.bothServe(service)
 	head := e.head(e.active(service).Name)
 	seen := e.record()
 	e.changeSeen(service, strategy("Sideways"))

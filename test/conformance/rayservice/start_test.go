@@ -1,3 +1,5 @@
+//go:build rayservice
+
 package rayservice
 
 import (
@@ -87,11 +89,13 @@ func makesOneCluster(e *env) {
 
 func putsTheConfig(e *env) {
 	e.newRays(func(ray *fakedashboard.Dashboard) { ray.RunServe("by-hand") })
-	service := e.ready()
+	service := e.given()
+	ray := e.ray(e.pending(service).Name)
 	e.said(service, corev1.EventTypeNormal, "UpdatedServeApplications")
 	config, err := yaml.YAMLToJSON([]byte(service.Spec.ServeConfigV2))
 	e.Expect(err).ToNot(HaveOccurred())
-	e.Expect(e.ray(e.active(service).Name).LastServePut()).To(MatchJSON(config))
+	e.Expect(ray.LastServePut()).To(MatchJSON(config))
+	e.serves(service)
 	e.Expect(service.Status.ActiveServiceStatus.ApplicationStatuses).To(And(HaveKey("app"), Not(HaveKey("by-hand"))))
 }
 

@@ -1,3 +1,5 @@
+//go:build rayservice
+
 package rayservice
 
 import "github.com/heliostat-io/heliostat/test/conformance/table"

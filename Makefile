@@ -59,11 +59,6 @@ test: localkube ## Unit, simulation and integration tests (real kube-apiserver; 
 	cd hack/localkube && CGO_ENABLED=0 $(GOTESTSUM) -trimpath -timeout 10m $(LOCALKUBE_PACKAGES)
 	cd hack/s3server && CGO_ENABLED=0 $(GOTESTSUM) -trimpath -timeout 10m ./...
 
-.PHONY: test-rayservice
-test-rayservice: localkube ## The conformance cases of RayService on a real kube-apiserver; not part of "make test" yet.
-	$(LOCALKUBE) build
-	$(GOTESTSUM) -tags rayservice -timeout 30m ./test/conformance/rayservice
-
 .PHONY: race
 race: ## The unit tests and the simulation with the race detector (needs a C compiler).
 	go test -race -timeout 20m ./internal/... ./api/... ./test/sim ./test/fakedashboard

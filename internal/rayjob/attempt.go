@@ -12,6 +12,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/excerpt"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
 // begin records number and names of the attempt before anything is made under them.
@@ -92,16 +93,16 @@ func (p *planner) initializing() {
 	if p.s.Cluster == nil || !ready && !p.sidecarStarted() {
 		return
 	}
-	url, err := dashboardURL(p.s.Cluster, p.s.ClusterService, p.settings.ClusterDomain)
+	address, err := raycluster.DashboardAddress(p.s.ClusterService, p.settings.ClusterDomain)
 	if err != nil {
-		p.st.Message = err.Error()
+		p.st.Message = fmt.Sprintf("the job cannot be submitted to RayCluster %s: %s", p.s.Cluster.Name, err)
 		if p.s.ClusterService != nil {
 			p.obstacle = obstacle{rayv1.ReasonNoDashboardPort, p.st.Message}
 		}
 		p.again(pollAgain)
 		return
 	}
-	p.st.DashboardURL = url
+	p.st.DashboardURL = address
 	if !ready && !p.sidecarTells() {
 		return
 	}

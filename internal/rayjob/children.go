@@ -305,16 +305,3 @@ func jobHeadService(job *rayv1.RayJob, cluster *corev1.Service) *corev1.Service 
 	}
 	return service
 }
-
-// dashboardURL is host and port of the dashboard, without a scheme, as status.dashboardURL has it.
-func dashboardURL(cluster *rayv1.RayCluster, head *corev1.Service, domain string) (string, error) {
-	if head == nil {
-		return "", fmt.Errorf("RayCluster %s has no head Service yet", cluster.Name)
-	}
-	for _, port := range head.Spec.Ports {
-		if port.Name == "dashboard" {
-			return fmt.Sprintf("%s.%s.svc.%s:%d", head.Name, head.Namespace, domain, port.Port), nil
-		}
-	}
-	return "", fmt.Errorf("Service %s has no port named \"dashboard\", so the job cannot be submitted; add a container port of that name to the head's Ray container", head.Name)
-}

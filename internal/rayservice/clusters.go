@@ -187,7 +187,7 @@ func (p *planner) upgradeAbandoned(goal string) bool {
 	}
 	limit, err := p.upgradeTimeout()
 	pending := p.s.cluster(p.pending)
-	if err != nil || limit == 0 || pending == nil || !p.wanted(pending) || p.selects(p.pending) {
+	if err != nil || limit == 0 || pending == nil || !p.wanted(pending) || p.servesThrough(p.pending) {
 		return false
 	}
 	left := p.begun(pending).Add(limit).Sub(p.now)

@@ -128,6 +128,29 @@ func TestTheNameOfAClusterIsRecordedBeforeItIsMade(t *testing.T) {
 	}
 }
 
+// Without the status nobody knows which names were used. The active cluster must not be taken for a new one of its name, and be
+// given another spec.
+func TestANameThatAClusterHasIsPassedOver(t *testing.T) {
+	first := given(status(func(st *rayv1.RayServiceStatuses) { st.ClusterIncarnations = 1 }))
+	name := clusterName(first.Service)
+	s := given(made(name), serves(name), reports(name, fruit, "RUNNING"), image("ray:2"))
+	s.Service.Status = rayv1.RayServiceStatuses{}
+	for range 3 {
+		decision := Plan(s, settings(), now)
+		st := statusOf(s, decision)
+		if st.ActiveServiceStatus.RayClusterName != name || st.PendingServiceStatus.RayClusterName == name {
+			t.Fatalf("active is %q and pending %q", st.ActiveServiceStatus.RayClusterName, st.PendingServiceStatus.RayClusterName)
+		}
+		perform(&s, decision)
+	}
+	if got := s.cluster(name).Object.Spec.HeadGroupSpec.Template.Spec.Containers[0].Image; got != "ray:1" {
+		t.Errorf("the active cluster was given image %s", got)
+	}
+	if len(s.Clusters) != 2 {
+		t.Errorf("there are %d clusters, want a second one", len(s.Clusters))
+	}
+}
+
 func TestAClusterIsWhatTheServiceAsksFor(t *testing.T) {
 	s := given(annotated("team", "a"), annotated(rayv1.AnnotationEnableServeService, "true"), annotated(corev1.LastAppliedConfigAnnotation, "{}"),
 		annotated(rayv1.AnnotationInitializingTimeout, "10m"), annotated(rayv1.AnnotationDrainTimeout, "10"),

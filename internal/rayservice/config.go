@@ -186,7 +186,11 @@ func sameCapacity(config *serve.Config, want *int32, have *float64) bool {
 
 // address is the base URL of a cluster's dashboard.
 func (p *planner) address(c *Cluster) (string, error) {
-	return raycluster.DashboardURL(c.HeadService, p.settings.Clusters.ClusterDomain)
+	address, err := raycluster.DashboardAddress(c.HeadService, p.settings.Clusters.ClusterDomain)
+	if err != nil {
+		return "", fmt.Errorf("RayCluster %s: %w", c.name(), err)
+	}
+	return "http://" + address, nil
 }
 
 // headAnswers tells whether it makes sense to ask the head of a cluster: it has been ready, so its dashboard is up.

@@ -108,7 +108,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case !seen:
 		return reconcile.Result{RequeueAfter: action.StalePause}, nil
 	}
-	r.Memory.note(request.NamespacedName, &snapshot)
 	now := r.Clock.Now()
 	decision := Plan(snapshot, r.Settings, now)
 	r.ask(request.NamespacedName, decision.Questions)
@@ -141,7 +140,7 @@ func (r *Reconciler) ask(name types.NamespacedName, questions Questions) {
 
 // forget drops all that is remembered and asked on behalf of a service.
 func (r *Reconciler) forget(name types.NamespacedName) {
-	for _, key := range r.Memory.forget(name) {
+	for _, key := range r.Memory.ask(name, nil) {
 		r.unask(key)
 	}
 }

@@ -63,10 +63,8 @@ type Pod struct {
 	*corev1.Pod
 	// Health is the answer of its Serve proxy, nil when it was not asked yet.
 	Health *poll.Observation
-	// Traffic are the requests that it serves; nil when it was not asked. QuietSince is since when this process has seen
-	// none; zero if there are some, or if nothing is known.
-	Traffic    *poll.Observation
-	QuietSince time.Time
+	// Traffic are the requests that it serves, nil when it was not asked yet.
+	Traffic *poll.Observation
 }
 
 // Endpoint is a Pod behind a Service.

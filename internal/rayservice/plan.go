@@ -36,6 +36,8 @@ const (
 	collisionPause = 30 * time.Second
 	// leastFailures is how many questions in a row a proxy must have failed to answer before requests are kept from it.
 	leastFailures = 2
+	// silence is how long a Pod must have failed to tell of its requests before no word is expected of it any more.
+	silence = 30 * time.Second
 	// quietTime is how long no request must have been seen on a Pod before it counts as idle. Ray brings its metrics up to
 	// date every 10 seconds.
 	quietTime = 20 * time.Second

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -14,39 +15,54 @@ import (
 
 // retire takes down the clusters that have no part in the service any more, each in three steps that are written on it: it
 // is retired, and may be wanted again; it is abandoned, when its time is over and its requests have ended; it is deleted.
-// One that any Service or route of ours sends traffic to stays, whatever the status says (RS-W3).
+// One that any Service or route of ours leads to is neither abandoned nor deleted, whatever the status says (RS-W3).
 func (p *planner) retire() {
 	for i := range p.s.Clusters {
 		c := &p.s.Clusters[i]
-		stays := c.name() == p.pending || c.name() == p.active || p.carriesTraffic(c.name())
+		stays := c.name() == p.pending || c.name() == p.active || p.takesTraffic(c.name()) || p.losesHeadService(c.name())
 		if !stays && c.Object.DeletionTimestamp == nil {
 			p.retireCluster(c)
 		}
 	}
 }
 
-// carriesTraffic tells whether a Service of the RayService, or its route, sends requests to a cluster.
-func (p *planner) carriesTraffic(name string) bool { return p.selects(name) || p.routesTo(name) }
+// takesTraffic tells whether a Service of Serve, or the route, sends requests to a cluster.
+func (p *planner) takesTraffic(name string) bool { return p.servesThrough(name) || p.routesTo(name) }
 
-// selects tells whether a Service of the RayService leads to a cluster.
-func (p *planner) selects(name string) bool {
-	for _, service := range p.s.Services {
-		ofService := service.Name == headServiceName(p.service) || service.Name == serveServiceName(p.service) || p.isServeService(service)
-		if ofService && service.Spec.Selector[rayv1.LabelCluster] == name {
-			return true
-		}
-	}
-	return false
+// servesThrough tells whether a Service of Serve leads to a cluster.
+func (p *planner) servesThrough(name string) bool {
+	return slices.ContainsFunc(p.s.Services, func(service *corev1.Service) bool {
+		return (service.Name == serveServiceName(p.service) || p.isServeService(service)) && selects(service, name)
+	})
+}
+
+// losesHeadService tells whether the head Service leads to a cluster and is about to follow the active one. Where there is no
+// active one, it leads to a cluster that never served: that is retired, since the next one is not made before, and keeps the
+// head Service until the next one takes it over.
+func (p *planner) losesHeadService(name string) bool {
+	return p.s.cluster(p.active) != nil && p.headLeadsTo(name)
+}
+
+// headLeadsTo tells whether the head Service leads to a cluster.
+func (p *planner) headLeadsTo(name string) bool {
+	head := p.s.service(headServiceName(p.service))
+	return head != nil && selects(head, name)
+}
+
+func selects(service *corev1.Service, cluster string) bool {
+	return service.Spec.Selector[rayv1.LabelCluster] == cluster
 }
 
 func (p *planner) retireCluster(c *Cluster) {
 	since, retired := retiredAt(c)
 	switch {
-	case c.Object.Annotations[rayv1.AnnotationAbandoned] != "":
-		p.deleteCluster(c, "it has no part in the service any more")
-	case !retired:
+	case !retired && c.Object.Annotations[rayv1.AnnotationAbandoned] == "":
 		p.mark(c, rayv1.AnnotationRetiredAt, "it has no part in the service any more")
 		p.again(p.deletionDelay())
+	case p.headLeadsTo(c.name()):
+		// The write that takes it away brings the next pass.
+	case c.Object.Annotations[rayv1.AnnotationAbandoned] != "":
+		p.deleteCluster(c, "it has no part in the service any more")
 	case p.served(c, since):
 		p.mark(c, rayv1.AnnotationAbandoned, "it was kept as long as was asked for, and its requests have ended")
 	}
@@ -74,8 +90,9 @@ func (p *planner) served(c *Cluster, since time.Time) bool {
 	return false
 }
 
-// busy says why a retired cluster may still serve requests, or nothing. A Pod that does not tell, because nobody can reach
-// its metrics or Serve does not count, holds up nothing beyond the delay.
+// busy says why a retired cluster may still serve requests, or nothing. A Pod that does not tell for long, because nobody can
+// reach its metrics, or of which Serve counts nothing, holds up nothing beyond the delay, unless its last word was of requests
+// under way.
 func (p *planner) busy(c *Cluster) string {
 	behind := map[types.UID]bool{}
 	for _, endpoint := range p.s.Endpoints[serveServiceName(p.service)] {
@@ -87,12 +104,13 @@ func (p *planner) busy(c *Cluster) string {
 		case behind[pod.UID]:
 			return fmt.Sprintf("Service %s still leads to Pod %s", serveServiceName(p.service), pod.Name)
 		case !counts(pod):
-		case pod.Traffic == nil, pod.Traffic.Err != nil && pod.Traffic.Failures < leastFailures:
-			return fmt.Sprintf("Pod %s has not told of its requests yet", pod.Name)
-		case pod.Traffic.Err != nil || pod.Traffic.Traffic == nil || !pod.Traffic.Traffic.Reported:
+		case pod.Traffic == nil, pod.Traffic.Err != nil && p.now.Sub(pod.Traffic.FailingSince) < silence:
+			return fmt.Sprintf("Pod %s does not tell of its requests", pod.Name)
+		case pod.Traffic.Traffic == nil || !pod.Traffic.Traffic.Reported:
 		case pod.Traffic.Traffic.Ongoing > 0:
 			return fmt.Sprintf("Pod %s has %.0f requests under way", pod.Name, pod.Traffic.Traffic.Ongoing)
-		case pod.QuietSince.IsZero() || p.now.Sub(pod.QuietSince) < quietTime:
+		case pod.Traffic.Err != nil:
+		case pod.Traffic.QuietSince.IsZero() || p.now.Sub(pod.Traffic.QuietSince) < quietTime:
 			return fmt.Sprintf("Pod %s served requests a moment ago", pod.Name)
 		}
 	}

@@ -30,11 +30,11 @@ func switched(ago time.Duration, edits ...func(*Snapshot)) Snapshot {
 func traffic(is *dashboard.ServeTraffic, quiet time.Duration) func(*Cluster) {
 	return func(c *Cluster) {
 		for i := range c.Pods {
-			c.Pods[i].Traffic = &poll.Observation{Asked: now, Answered: now, Traffic: is}
-			c.Pods[i].QuietSince = time.Time{}
+			heard := &poll.Observation{Asked: now, Answered: now, Traffic: is}
 			if quiet > 0 {
-				c.Pods[i].QuietSince = now.Add(-quiet)
+				heard.QuietSince = now.Add(-quiet)
 			}
+			c.Pods[i].Traffic = heard
 		}
 	}
 }
@@ -45,11 +45,16 @@ func busy(c *Cluster) {
 	traffic(&dashboard.ServeTraffic{Reported: true, Ongoing: 2, Requests: 7}, 0)(c)
 }
 
-func unknownTraffic(failures int) func(*Cluster) {
+// silentFor lets the Pods tell nothing of their requests for some time; their last word stands.
+func silentFor(long time.Duration) func(*Cluster) {
 	return func(c *Cluster) {
 		for i := range c.Pods {
-			c.Pods[i].QuietSince = time.Time{}
-			c.Pods[i].Traffic = &poll.Observation{Asked: now, Err: errors.New("refused"), Failures: failures}
+			heard := poll.Observation{}
+			if before := c.Pods[i].Traffic; before != nil {
+				heard = *before
+			}
+			heard.Asked, heard.Err, heard.FailingSince = now, errors.New("refused"), now.Add(-long)
+			c.Pods[i].Traffic = &heard
 		}
 	}
 }
@@ -87,8 +92,9 @@ func TestARetiredClusterIsTakenDownInSteps(t *testing.T) {
 		"it is kept while it answers requests (RS-062)":     {given: switched(2*time.Minute, of(old, busy)), want: kept},
 		"and a little longer":                               {given: switched(2*time.Minute, of(old, traffic(&dashboard.ServeTraffic{Reported: true}, quietTime-time.Second))), want: kept},
 		"and until it was asked":                            {given: switched(2*time.Minute, of(old, func(c *Cluster) { c.Pods[1].Traffic = nil })), want: kept},
-		"and was asked twice":                               {given: switched(2*time.Minute, of(old, unknownTraffic(1))), want: kept},
-		"but not for one that does not answer":              {given: switched(2*time.Minute, of(old, unknownTraffic(2))), want: marked},
+		"and for half a minute, when it does not tell":      {given: switched(2*time.Minute, of(old, silentFor(silence-time.Second))), want: kept},
+		"but not for one that does not answer":              {given: switched(2*time.Minute, of(old, silentFor(silence))), want: marked},
+		"unless its last word was of requests":              {given: switched(2*time.Minute, of(old, busy, silentFor(silence))), want: kept},
 		"nor for one that does not count":                   {given: switched(2*time.Minute, of(old, traffic(&dashboard.ServeTraffic{}, 0))), want: marked},
 		"nor for a Pod that is being deleted":               {given: switched(2*time.Minute, of(old, busy, func(c *Cluster) { terminatingPods(c) })), want: marked},
 		"nor for longer than five minutes":                  {given: switched(301*time.Second, of(old, busy)), want: marked, wantEvent: "DrainLimitReached"},
@@ -211,5 +217,21 @@ func TestADeletedServiceTakesItsClustersDownFirst(t *testing.T) {
 				t.Errorf("status %v, actions (-want +got):\n%s", decision.Status, diff)
 			}
 		})
+	}
+}
+
+// A cluster that never served can have the head Service, and must not keep the cluster from being made that the spec asks for by
+// then: where no port led to Serve, or where the active cluster was lost while traffic moves step by step.
+func TestTheHeadServiceKeepsNoClusterFromBeingMade(t *testing.T) {
+	s := given(made(fresh), pendingIs(fresh))
+	s.store(HeadService(s.Service, s.cluster(fresh).Object, settings().Clusters))
+	image("ray:2")(&s)
+	settle(&s)
+	next := s.cluster(s.Service.Status.PendingServiceStatus.RayClusterName)
+	if next == nil || next.name() == fresh {
+		t.Fatalf("pending is %q, want another cluster than %s, and one that is made", s.Service.Status.PendingServiceStatus.RayClusterName, fresh)
+	}
+	if _, is := retiredAt(s.cluster(fresh)); !is || s.cluster(fresh).leaving() {
+		t.Errorf("the first cluster has annotations %v, want it retired, and kept while the head Service leads to it", s.cluster(fresh).Object.Annotations)
 	}
 }

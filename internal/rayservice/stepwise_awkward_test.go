@@ -230,3 +230,42 @@ func TestForeignRoutingIsLeftAlone(t *testing.T) {
 		t.Error("the first cluster does not serve through the Service")
 	}
 }
+
+// promotedWorld has a new cluster that serves by the word of the route, while the write that lets the Service of Serve follow
+// gets lost.
+func promotedWorld(t failer) (w *world, before, after string) {
+	w, before, after = upgradingWorld(t, "50/0 100/100")
+	w.loses = func(what string) bool { return what == "apply "+serveService }
+	w.run("the new cluster is active", func() bool { return w.active() == after })
+	w.passes(5)
+	if w.leads() != before {
+		t.Fatalf("the Service leads to %s already", w.leads())
+	}
+	return w, before, after
+}
+
+func TestTheServiceFollowsTheRouteOnlyToPodsThatTakeRequests(t *testing.T) {
+	w, before, after := promotedWorld(t)
+	w.nodes[after].dead = true
+	w.loses = nil
+	w.passes(20)
+	if w.leads() != before || w.s.cluster(before) == nil {
+		t.Errorf("the Service leads to %s, want the old cluster as long as the new one takes no requests (L53)", w.leads())
+	}
+	w.nodes[after].dead = false
+	w.finished(t, after)
+}
+
+func TestTheRouteStaysUntilTheServiceHasFollowed(t *testing.T) {
+	w, before, after := promotedWorld(t)
+	w.change(strategy(rayv1.RayServiceNewCluster))
+	w.passes(120)
+	if w.s.Route == nil || w.s.cluster(before) == nil {
+		t.Error("the route or the old cluster is gone, although the Service still leads there")
+	}
+	w.loses = nil
+	w.finished(t, after)
+	if w.s.Route != nil {
+		t.Error("the route is still there")
+	}
+}

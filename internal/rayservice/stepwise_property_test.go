@@ -70,7 +70,7 @@ func TestAStepwiseTakeOverWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		j := &judge{world: servingWorld(r, steps(50, 25, 5)), r: r}
 		j.watch = j.look
-		for range rapid.IntRange(1, 25).Draw(r, "happenings") {
+		for range rapid.IntRange(1, 15).Draw(r, "happenings") {
 			j.happen()
 			for range rapid.IntRange(0, 25).Draw(r, "passes") {
 				j.calm++
@@ -165,8 +165,13 @@ func (j *judge) look(d Decision) {
 				j.unused(cluster.Name)
 			}
 		case action.Delete:
-			if cluster, ok := a.Object.(*rayv1.RayCluster); ok {
-				j.unused(cluster.Name)
+			switch object := a.Object.(type) {
+			case *rayv1.RayCluster:
+				j.unused(object.Name)
+			case *gatewayv1.HTTPRoute:
+				if j.s.cluster(j.active()) != nil && j.leads() != j.active() {
+					j.r.Fatalf("the route goes while the Service leads to %q and not to %q", j.leads(), j.active())
+				}
 			}
 		}
 	}
@@ -235,7 +240,12 @@ func (j *judge) lookAtWrite(object action.Object) {
 			j.serveable(to, len(j.s.Endpoints[serveService]) > 0)
 		}
 	case *gatewayv1.HTTPRoute:
-		if object.ResourceVersion == "" || object.ResourceVersion == j.s.Route.ResourceVersion {
+		// Others are refused: they were decided on a route that is not as it was any more.
+		decidedOn := ""
+		if j.s.Route != nil {
+			decidedOn = j.s.Route.ResourceVersion
+		}
+		if object.ResourceVersion == decidedOn {
 			j.lookAtRoute(object)
 		}
 	}

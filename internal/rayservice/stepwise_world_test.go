@@ -32,7 +32,7 @@ type world struct {
 	version int
 	// asked are the clusters whose Serve the last plan wanted to be asked.
 	asked map[string]bool
-	// loses tells whether a write gets lost; nil for never.
+	// loses tells whether a write gets lost, by its verb and name; nil for never.
 	loses func(what string) bool
 	// stale is the route that the next plan sees in place of the one that there is; nil for none.
 	stale *gatewayv1.HTTPRoute
@@ -152,7 +152,7 @@ func (w *world) carryOut(d Decision) {
 	rest := Decision{}
 	rest.Status = d.Status
 	for _, a := range d.Actions {
-		if w.lost("action") {
+		if w.lost(verbs([]action.Action{a})[0]) {
 			continue
 		}
 		switch a := a.(type) {

@@ -62,9 +62,13 @@ func (p *planner) unproved(c *Cluster) string {
 // notRunning says which applications of the config do not run on a cluster as the config has them, or nothing. Only a
 // report that was given since the last config was sent counts.
 func (p *planner) notRunning(c *Cluster) string {
+	_, retired := retiredAt(c)
 	switch {
 	case p.config == nil:
 		return "serveConfigV2 cannot be used"
+	case retired && c.name() == p.pending:
+		// It may have been given up meanwhile, which the caches do not show. Taking the mark back shows which of the two it is.
+		return fmt.Sprintf("RayCluster %s was retired, and is to be taken back first", c.name())
 	case !reported(c):
 		return fmt.Sprintf("Serve on RayCluster %s does not answer yet", c.name())
 	case c.Sending || c.Put != nil && c.Put.Err == nil && !c.Report.Answered.After(c.Put.At):

@@ -126,8 +126,8 @@ func (s serving) answers(from *corev1.Pod, url, data, want string) {
 	s.g.Eventually(func() string { return s.ask(from, url, data) }, servePatience, time.Second).Should(Equal(want), "%s of %s", data, url)
 }
 
-// TestRayServiceServes: an application on real Ray gets ready, and a request through the Service is answered.
-func TestRayServiceServes(t *testing.T) {
+// TestSmokeRayService: an application on real Ray gets ready, and a request through the Service is answered.
+func TestSmokeRayService(t *testing.T) {
 	s := serve(t)
 	s.apply(t, "testdata/rayservice-echo.yaml")
 	service := s.serves("echo", 2)

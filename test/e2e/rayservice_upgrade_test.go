@@ -25,15 +25,20 @@ type upgrades struct {
 	word    string
 }
 
-// TestRayServiceUpgradeFailsNoRequest: not one request fails while a service is upgraded again and again, while the leading
-// operator is killed at every step of it, and while its config changes; and whatever else happens to it is measured.
-func TestRayServiceUpgradeFailsNoRequest(t *testing.T) {
+// upgrading is the RayService of testdata/rayservice-echo.yaml when it serves, under load.
+func upgrading(t *testing.T) *upgrades {
+	t.Helper()
 	s := serve(t)
 	s.apply(t, "testdata/rayservice-echo.yaml")
 	s.serves("echo", 2)
-	u := &upgrades{load: s.load(fmt.Sprintf("http://echo-serve-svc.%s.svc.cluster.local:8000/", s.namespace)), name: "echo", version: 1, word: "hello"}
-	defer u.report()
+	return &upgrades{load: s.load(fmt.Sprintf("http://echo-serve-svc.%s.svc.cluster.local:8000/", s.namespace)), name: "echo", version: 1, word: "hello"}
+}
 
+// TestRayServiceUpgradeFailsNoRequest: not one request fails while a service is upgraded again and again, while the leading
+// operator is killed at every step of it, and while the config changes in place.
+func TestRayServiceUpgradeFailsNoRequest(t *testing.T) {
+	u := upgrading(t)
+	defer u.report()
 	for i := range 5 {
 		u.strictPhase(fmt.Sprintf("upgrade %d", i+1))
 		u.upgrade(nil)
@@ -46,15 +51,26 @@ func TestRayServiceUpgradeFailsNoRequest(t *testing.T) {
 	u.configure(`word: hello`, `word: hi`, "hi")
 	u.strictPhase("config: other resources, so other replicas")
 	u.configure(`num_cpus: 0.1`, `num_cpus: 0.2`, "hi")
+	u.strictPhase("after the last change")
+}
 
-	u.phase("one more worker")
+// TestRayServiceLosesWorkers measures what becomes of requests when workers come and go. Those that a killed Pod was busy
+// with are lost, whoever manages it.
+func TestRayServiceLosesWorkers(t *testing.T) {
+	u := upgrading(t)
+	defer u.report()
+	u.strictPhase("one more worker")
 	u.workers(2)
-	u.phase("one worker less")
+	u.settled()
+	u.strictPhase("one worker less")
 	u.workers(1)
-	u.phase("a serving Pod is deleted")
-	u.lose(30)
+	u.settled()
+	u.strictPhase("a serving Pod is deleted")
+	u.lose()
+	u.settled()
 	u.phase("a serving Pod is killed")
-	u.lose(0)
+	u.lose(client.GracePeriodSeconds(0))
+	u.settled()
 }
 
 // step is a moment in an upgrade.
@@ -189,15 +205,19 @@ func workersOf(cluster string) client.MatchingLabels {
 	return client.MatchingLabels{rayv1.LabelCluster: cluster, rayv1.LabelNodeType: rayv1.NodeTypeWorker}
 }
 
-// lose takes away the worker, one of two Pods that serve, with that many seconds to end in, and waits until both serve again.
-func (u *upgrades) lose(seconds int64) {
+// lose deletes the worker, one of two Pods that serve, and waits until both serve again.
+func (u *upgrades) lose(how ...client.DeleteOption) {
 	u.t.Helper()
+	since := time.Now()
 	cluster := u.service(u.name).Status.ActiveServiceStatus.RayClusterName
 	workers := u.pods(u.t, workersOf(cluster))
 	u.g.Expect(workers).To(HaveLen(1))
-	u.g.Expect(u.Delete(u.t.Context(), &workers[0], client.GracePeriodSeconds(seconds))).To(Succeed())
+	lost := workers[0]
+	u.g.Expect(u.Delete(u.t.Context(), &lost, how...)).To(Succeed())
 	u.g.Eventually(func() []corev1.Pod { return u.pods(u.t, workersOf(cluster)) }, servePatience, time.Second).
-		Should(And(HaveLen(1), Not(ContainElement(HaveField("Name", workers[0].Name)))), "another worker")
+		Should(And(HaveLen(1), Not(ContainElement(HaveField("Name", lost.Name)))), "another worker")
+	u.t.Logf("Pod %s is gone %s after its deletion", lost.Name, time.Since(since).Round(time.Second))
 	u.allJoined(u.t, u.g, cluster, 2)
 	u.serves(u.name, 2)
+	u.t.Logf("two Pods serve %s after it", time.Since(since).Round(time.Second))
 }

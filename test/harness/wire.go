@@ -77,8 +77,12 @@ func (w *Wire) Transport(next http.RoundTripper) http.RoundTripper {
 func HideGroup(group string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(request *http.Request) (*http.Response, error) {
+			request = request.Clone(request.Context())
+			if request.URL.Path == "/apis" {
+				// Without the kinds of all groups in one answer: those of this one are asked for below.
+				request.Header.Set("Accept", "application/json")
+			}
 			if rest, found := strings.CutPrefix(request.URL.Path, "/apis/"+group); found {
-				request = request.Clone(request.Context())
 				request.URL.Path = "/apis/hidden." + group + rest
 			}
 			return next.RoundTrip(request)

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -94,6 +92,7 @@ func keepCases() []Case {
 			Given: "an old cluster within its deletion delay", When: "the operator is started anew", Then: "the old cluster goes when the delay is over, counted from its retirement", How: "the time stands on the RayCluster", Run: func(e *env) {
 				service := e.ready(deletionDelay(15))
 				before := e.active(service)
+				e.keep(before)
 				e.change(service, image("img:2"))
 				at := e.retired(before)
 				e.operator.Stop()

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -74,9 +72,11 @@ type load struct {
 	ended  chan struct{}
 }
 
-// underLoad sends requests from now on. It ends with the test at the latest.
+// underLoad sends requests, from when the Service first takes one. It ends with the test at the latest.
 func (e *env) underLoad() *load {
+	e.t.Helper()
 	l := &load{e: e, stop: make(chan struct{}), ended: make(chan struct{})}
+	e.soon(func() any { return l.send() }).Should(BeEmpty())
 	go l.run()
 	e.t.Cleanup(l.end)
 	return l

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -51,6 +49,7 @@ func specCases() []Case {
 
 func servesWhileInvalid(e *env) {
 	service := e.ready()
+	e.bothServe(service)
 	head := e.head(e.active(service).Name)
 	seen := e.record()
 	e.changeSeen(service, strategy("Sideways"))

@@ -1,9 +1,8 @@
-//go:build rayservice
-
 package rayservice
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,15 +109,20 @@ func refusedUntilTheTimeIsOver(e *env) {
 
 func nobodyWaitsForAHangingDashboard(e *env) {
 	const number = 20
+	e.Rays.OnUnknown(func(host string) *fakedashboard.Dashboard {
+		ray := fakedashboard.NewInProcess()
+		if strings.HasPrefix(host, "llm-0-") {
+			ray.Inject(fakedashboard.Fault{Never: true})
+		}
+		return ray
+	})
 	var services []*rayv1.RayService
 	for i := range number {
 		services = append(services, e.newService(noWorkers, named(fmt.Sprintf("llm-%d", i))))
 		e.make(services[i])
 	}
 	e.start()
-	hanging := e.ray(e.pending(services[0]).Name)
-	hanging.Inject(fakedashboard.Fault{Endpoint: fakedashboard.EndpointServe, Never: true})
-	hanging.Inject(fakedashboard.Fault{Endpoint: fakedashboard.EndpointPutServe, Never: true})
+	e.ray(e.pending(services[0]).Name)
 	for _, service := range services[1:] {
 		e.serves(service)
 	}

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -37,8 +35,9 @@ func incrementalCases() []Case {
 		{Row: 51, Kind: same, Given: "incremental: surge and step 100", When: "the image is changed", Then: "the second cluster becomes active, the route has one backend, both shares are 100, the old cluster goes", Run: func(e *env) {
 			service := e.readyInSteps(stepping(100, 100, 1), deletionDelay(0))
 			before := e.active(service)
-			e.changeSeen(service, image("img:2"))
-			e.promoted(service, e.pending(service))
+			next := e.upgrade(service, image("img:2"))
+			e.runs(next.Name)
+			e.promoted(service, next)
 			e.Expect(sharesOf(service)).To(Equal(shares{100, 100, -1, -1}))
 			e.Expect(condition(service, "UpgradeInProgress").Reason).To(Equal("NoPendingCluster"))
 			e.gone(before)
@@ -165,8 +164,9 @@ func movesInSteps(e *env) {
 	const interval = 5 * time.Second
 	service := e.readyInSteps(stepping(50, 25, int32(interval/time.Second)))
 	seen := e.record()
-	e.changeSeen(service, image("img:2"))
-	e.promoted(service, e.pending(service))
+	next := e.upgrade(service, image("img:2"))
+	e.runs(next.Name)
+	e.promoted(service, next)
 	e.Expect(seen.shares()).To(Equal([]shares{
 		{100, 100, 0, 0},
 		{100, 100, 50, 0}, {100, 75, 50, 25}, {100, 50, 50, 50},
@@ -183,8 +183,9 @@ func movesInSteps(e *env) {
 func keepsTheRules(e *env) {
 	service := e.readyInSteps(stepping(60, 35, 1))
 	seen := e.record()
-	e.changeSeen(service, image("img:2"))
-	e.promoted(service, e.pending(service))
+	next := e.upgrade(service, image("img:2"))
+	e.runs(next.Name)
+	e.promoted(service, next)
 	all := seen.shares()
 	e.Expect(len(all)).To(BeNumerically(">=", 6), "%v", all)
 	last := all[0]
@@ -213,27 +214,25 @@ func (e *env) halfway(edits ...edit) (service *rayv1.RayService, before, next *r
 	e.t.Helper()
 	service = e.readyInSteps(append([]edit{stepping(100, 50, 3600), deletionDelay(0)}, edits...)...)
 	before = e.active(service)
-	e.changeSeen(service, image("img:2"))
-	next = e.pending(service)
+	next = e.upgrade(service, image("img:2"))
+	e.runs(next.Name)
 	e.at(service, 50)
 	return service, before, next
 }
 
 func stopsWhileNotRunning(e *env) {
-	service := e.readyInSteps(stepping(50, 25, 5))
-	e.changeSeen(service, image("img:2"))
-	next := e.pending(service)
+	service := e.readyInSteps(stepping(50, 25, 3600))
+	next := e.upgrade(service, image("img:2"))
+	e.runs(next.Name)
 	e.at(service, 25)
 	ray := e.ray(next.Name)
 	ray.SetServeStep("app", fakedashboard.ServeStep{Status: "UNHEALTHY"})
 	e.follow(service, func(s *rayv1.RayServiceStatuses) any { return s.PendingServiceStatus.ApplicationStatuses["app"].Status }).
 		Should(Equal("UNHEALTHY"))
-	e.refresh(service)
-	stopped := sharesOf(service)
-	e.Expect(stopped.pendingTraffic).To(BeNumerically("<", 100))
+	e.changeSeen(service, stepping(50, 25, 1))
 	e.asked(ray, 4)
 	e.refresh(service)
-	e.Expect(sharesOf(service)).To(Equal(stopped))
+	e.Expect(sharesOf(service)).To(Equal(shares{100, 75, 50, 25}))
 	ray.SetServeStep("app", fakedashboard.ServeStep{Status: "RUNNING"})
 	e.promoted(service, next)
 }
@@ -242,11 +241,9 @@ func waitsForTheGateway(e *env) {
 	service := e.readyInSteps()
 	e.gateways = false
 	e.changeGateway(metav1.ConditionFalse)
-	e.changeSeen(service, image("img:2"))
-	next := e.pending(service)
-	ray := e.ray(next.Name)
-	e.soon(func() any { return ray.ServeApplications() }).Should(ContainElement("app"))
-	e.asked(ray, 4)
+	next := e.upgrade(service, image("img:2"))
+	e.runs(next.Name)
+	e.asked(e.ray(next.Name), 4)
 	e.refresh(service)
 	e.Expect(sharesOf(service)).To(Equal(shares{100, 100, 0, 0}))
 	e.Expect(e.backends()[next.Name+"-serve-svc"]).To(BeZero())
@@ -290,14 +287,16 @@ func rollsBack(e *env) {
 func asksForAThird(e *env) {
 	service, before, next := e.halfway()
 	seen := e.record()
-	e.change(service, image("img:3"), stepping(100, 50, 1))
+	e.change(service, image("img:3"))
 	e.have(service, "RollbackInProgress", metav1.ConditionTrue, "DesiredClusterSpecChanged")
+	e.change(service, stepping(100, 50, 1))
 	e.gone(next)
 	third := e.pending(service)
 	e.Expect(third.Spec.HeadGroupSpec.Template.Spec.Containers[0].Image).To(Equal("img:3"))
+	e.runs(third.Name)
 	e.promoted(service, third)
 	e.gone(before)
-	// With the first share of the third cluster, all traffic was back.
+	// When the third cluster was chosen, all traffic was back.
 	all := seen.all()
 	first := slices.IndexFunc(all, func(s *rayv1.RayService) bool { return s.Status.PendingServiceStatus.RayClusterName == third.Name })
 	e.Expect(first).To(BeNumerically(">", 0))

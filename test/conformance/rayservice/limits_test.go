@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -182,6 +180,7 @@ func everyRule(e *env) {
 }
 
 func leavesOthersAlone(e *env) {
+	e.noKubelet = true
 	service := e.given(func(s *rayv1.RayService) { s.Spec.ManagedBy = ptr.To(rayv1.ManagedByMultiKueue) })
 	other := e.given(named("other"))
 	e.pending(other) // so that the first one had its turn

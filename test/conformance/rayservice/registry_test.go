@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -57,6 +55,7 @@ func emptyList(e *env) {
 
 func newHeadWithFaultTolerance(e *env) {
 	service := e.ready()
+	e.bothServe(service)
 	cluster := e.active(service)
 	ray := e.ray(cluster.Name)
 	head := e.head(cluster.Name)
@@ -65,12 +64,18 @@ func newHeadWithFaultTolerance(e *env) {
 	e.Kill(e.t, head)
 	e.gone(head)
 	e.haveLabel(e.head(cluster.Name), "true")
-	e.follow(service, func(s *rayv1.RayServiceStatuses) any { return s.NumServeEndpoints }).Should(Equal(int32(2)))
+	e.bothServe(service)
 	e.serves(service)
 	e.Expect(seen.conditions("Ready")).To(HaveEach(is(metav1.ConditionTrue, "NonZeroServeEndpoints")))
 	e.Expect(seen.distinct(func(s *rayv1.RayService) string { return s.Status.PendingServiceStatus.RayClusterName })).To(HaveEach(""))
 	e.Expect(e.clusters()).To(HaveLen(1))
 	e.Expect(ray.ServePuts()).To(Equal(1))
+}
+
+// bothServe waits until head and worker take requests.
+func (e *env) bothServe(service *rayv1.RayService) {
+	e.t.Helper()
+	e.follow(service, func(s *rayv1.RayServiceStatuses) any { return s.NumServeEndpoints }).Should(Equal(int32(2)))
 }
 
 func suspendedCluster(e *env) {
@@ -210,6 +215,7 @@ func keepsTheAddress(e *env) {
 
 func writesNothing(e *env) {
 	service := e.ready()
+	e.bothServe(service)
 	e.rest()
 	before := e.operator.Traffic.Writes()
 	e.asked(e.ray(e.active(service).Name), 10)
@@ -232,5 +238,5 @@ func keepsNoForeignPods(e *env) {
 		e.Expect(selector).ToNot(BeEmpty(), "all Pods are asked for")
 		e.Expect(len(e.podsOf(selector))).To(BeNumerically("<=", 2), "%s takes Pods of others", selector)
 	}
-	e.Expect(service.Status.NumServeEndpoints).To(Equal(int32(2)))
+	e.bothServe(service)
 }

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -89,13 +87,11 @@ func makesOneCluster(e *env) {
 
 func putsTheConfig(e *env) {
 	e.newRays(func(ray *fakedashboard.Dashboard) { ray.RunServe("by-hand") })
-	service := e.given()
-	ray := e.ray(e.pending(service).Name)
+	service := e.ready()
 	e.said(service, corev1.EventTypeNormal, "UpdatedServeApplications")
 	config, err := yaml.YAMLToJSON([]byte(service.Spec.ServeConfigV2))
 	e.Expect(err).ToNot(HaveOccurred())
-	e.Expect(ray.LastServePut()).To(MatchJSON(config))
-	e.serves(service)
+	e.Expect(e.ray(e.active(service).Name).LastServePut()).To(MatchJSON(config))
 	e.Expect(service.Status.ActiveServiceStatus.ApplicationStatuses).To(And(HaveKey("app"), Not(HaveKey("by-hand"))))
 }
 

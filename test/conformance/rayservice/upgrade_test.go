@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import (
@@ -19,7 +17,7 @@ func upgradeCases() []Case {
 	return []Case{
 		{Row: 14, Kind: same, Given: "a ready service", When: "the image is changed", Then: "a second cluster; UpgradeInProgress with BothActivePendingClustersExist; Services stay as they are until its applications run", Run: preparesASecondCluster},
 		{Row: 15, Kind: same, Given: "an upgrade", When: "the applications of the second cluster run", Then: "head and serve Service lead to it, it is active, UpgradeInProgress is False", Run: func(e *env) {
-			service, before, next := e.upgrading()
+			service, before, next := e.upgrading(deletionDelay(3600))
 			e.runs(next.Name)
 			e.switched(service, next)
 			e.Expect(e.isGone(before)).To(BeFalse())
@@ -70,12 +68,13 @@ func upgradeCases() []Case {
 			e.changeSeen(service, group("b"))
 			e.soon(func() any { return len(e.allPods(cluster.Name)) }).Should(Equal(3))
 			e.rest()
+			e.refresh(service)
 			e.Expect(service.Status.PendingServiceStatus.RayClusterName).To(BeEmpty())
 			e.Expect(e.clusters()).To(HaveLen(1))
 			e.said(service, corev1.EventTypeNormal, "UpdatedRayCluster")
 		}},
 		{Row: 23, Kind: same, Given: "an upgrade", When: "a worker group is appended", Then: "the second cluster gets it, in place; the first one does not", Run: func(e *env) {
-			service, before, next := e.upgrading()
+			service, before, next := e.upgrading(deletionDelay(3600))
 			e.changeSeen(service, group("b"))
 			e.soon(func() any { return len(e.allPods(next.Name)) }).Should(Equal(3))
 			e.runs(next.Name)
@@ -167,7 +166,11 @@ func keepsTheOldCluster(e *env) {
 	}
 	for delay, u := range upgrades {
 		e.serves(u.service)
-		upgrades[delay] = upgrade{u.service, e.active(u.service)}
+		old := e.active(u.service)
+		if delay != "0" {
+			e.keep(old)
+		}
+		upgrades[delay] = upgrade{u.service, old}
 		e.change(u.service, image("img:2"))
 	}
 	e.gone(upgrades["0"].old)
@@ -175,11 +178,16 @@ func keepsTheOldCluster(e *env) {
 	e.keptFor(60*time.Second, e.retireEarlier(upgrades["none"].old, 50*time.Second), upgrades["none"].old)
 }
 
-// keptFor waits until a cluster is gone, and checks that it was kept for so long after its retirement.
+// keptFor waits until a cluster that is kept by a finalizer is deleted, and checks how long after its retirement that was.
 func (e *env) keptFor(delay time.Duration, retired time.Time, cluster *rayv1.RayCluster) {
 	e.t.Helper()
+	e.soon(func() any {
+		e.Expect(e.read(cluster, cluster.Name)).To(Succeed())
+		return cluster.DeletionTimestamp
+	}).ShouldNot(BeNil())
+	e.Expect(cluster.DeletionTimestamp.Sub(retired)).To(BeNumerically(">=", delay))
+	e.release(cluster)
 	e.gone(cluster)
-	e.Expect(time.Since(retired)).To(BeNumerically(">=", delay))
 }
 
 // retired waits until a cluster has no part in its service any more, and returns since when.

@@ -1,5 +1,3 @@
-//go:build rayservice
-
 package rayservice
 
 import "github.com/heliostat-io/heliostat/test/conformance/table"

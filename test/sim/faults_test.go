@@ -22,6 +22,9 @@ const (
 	noNames         breakage = "the derived names"
 	noSubmission    breakage = "the memory of the submission"
 	noGuard         breakage = "the guard of the submitter"
+	noReport        breakage = "the word of Serve"
+	noPods          breakage = "the word of the Pods"
+	noSight         breakage = "the sight of what leads to the head"
 )
 
 // fault is a kind of perturbation.
@@ -43,11 +46,25 @@ const (
 	slowRay     fault = "slow answer of Ray"
 	noAnswer    fault = "no answer of Ray"
 	podKilled   fault = "submitter Pod killed"
+	sickProxy   fault = "Serve proxy silent"
 )
 
 func allFaults() []fault {
 	return []fault{crash, pause, stale, away, clockJump, twoLeaders, leaseCut, mergeEvents, apiError, lostRequest, lostAnswer, slowRequest,
 		slowRay, noAnswer, podKilled}
+}
+
+// serviceFaults are those that are tried with RayServices.
+func serviceFaults() []fault {
+	return append(slices.DeleteFunc(allFaults(), func(f fault) bool { return f == podKilled }), sickProxy)
+}
+
+// watched are the kinds whose caches faults hold back.
+func (s *scenario) watched() []string {
+	if s.ofServices {
+		return []string{"Pod", "RayCluster", "RayCluster", "RayService", "RayService", "Service", "Service", "EndpointSlice", "EndpointSlice"}
+	}
+	return []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"}
 }
 
 // plan is what a seed decides before the history begins.
@@ -83,11 +100,11 @@ type plan struct {
 func undisturbed() plan { return plan{replicas: 2, readOwnWrites: true} }
 
 // planOf draws the plan of a seed. A few kinds of faults at a time go deeper than all of them at once.
-func planOf(seed uint64) plan {
+func planOf(seed uint64, faults []fault) plan {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	p := plan{seed: seed, replicas: 2 + rng.IntN(2), budget: 1 + rng.IntN(6), readOwnWrites: rng.IntN(4) > 0,
 		tornReads: rng.IntN(3) == 0, hasty: rng.IntN(4) == 0, length: 30 + rng.IntN(90)}
-	for _, f := range allFaults() {
+	for _, f := range faults {
 		if rng.IntN(3) == 0 {
 			p.faults = append(p.faults, f)
 		}
@@ -116,7 +133,8 @@ func (w *world) strike() {
 	case pause:
 		p.paused = true
 	case stale:
-		p.frozen = w.lab.watched[w.rng.IntN(len(w.lab.watched))]
+		watched := w.scenario.watched()
+		p.frozen = watched[w.rng.IntN(len(watched))]
 		p.speed = 6 // the others are up to date
 		w.note("fault: the cache of %s for %s stands still", p.uid, p.frozen)
 		w.budget--
@@ -133,6 +151,10 @@ func (w *world) strike() {
 		p.leaseCut = true
 	case podKilled:
 		if !w.killSubmitter() {
+			return
+		}
+	case sickProxy:
+		if !w.sicken() {
 			return
 		}
 	default:

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,6 +43,11 @@ func (w *world) deeds() []deed {
 			deeds = append(deeds, deed{"Ray works", func() { w.progress(job) }})
 		}
 	}
+	if w.scenario.ofServices {
+		for _, d := range append(w.serveDeeds(), w.endpointDeeds()...) {
+			add(d)
+		}
+	}
 	if orphans := w.server.Orphans(); len(orphans) > 0 && w.mono >= w.collected+gcPause {
 		deeds = append(deeds, deed{"garbage collection", func() {
 			w.collected = w.mono
@@ -73,6 +79,8 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, State: running()})
 			}
 		})
+	case serves(pod):
+		return w.probed(pod)
 	case pod.Status.Phase == corev1.PodRunning && rayContainer(pod).State.Running != nil && !rayContainer(pod).Ready && submitterIn(pod) != 0:
 		return change("ready", func(p *corev1.Pod) {
 			all := corev1.ConditionTrue
@@ -89,6 +97,26 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 	return nil
 }
 
+// probed is what the kubelet does next with a Pod of a cluster for Serve: it starts Ray in it, and follows its probe.
+func (w *world) probed(pod *corev1.Pod) *deed {
+	container := rayContainer(pod)
+	if pod.Status.Phase != corev1.PodRunning || container.State.Running == nil || answers(pod) && container.Ready == w.probe(pod) {
+		return nil
+	}
+	return &deed{"the probe of " + pod.Name, func() {
+		w.must(w.server.Change("kubelet", pod, "status", func(o object) {
+			p := o.(*corev1.Pod)
+			status := &p.Status.ContainerStatuses[0]
+			status.Started, status.Ready = ptr.To(true), w.probe(p)
+			all := corev1.ConditionFalse
+			if status.Ready {
+				all = corev1.ConditionTrue
+			}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all}}
+		}))
+	}}
+}
+
 func running() corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 }
@@ -98,7 +126,7 @@ func (w *world) restart(pod *corev1.Pod) {
 	w.must(w.server.Change("kubelet", pod, "status", func(o object) {
 		p := o.(*corev1.Pod)
 		status := &p.Status.ContainerStatuses[0]
-		status.Ready = false
+		status.Ready, status.Started = false, nil
 		if p.Spec.RestartPolicy == corev1.RestartPolicyNever {
 			status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
 		} else {

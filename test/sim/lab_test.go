@@ -3,11 +3,14 @@ package sim
 import (
 	"os"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,59 +31,52 @@ func TestMain(m *testing.M) {
 // lab holds what all histories of a test share.
 type lab struct {
 	schema *kube.Schema
-	// kinds are all kinds, watched those whose caches faults hold back.
-	kinds, watched []string
+	// kinds are all kinds.
+	kinds []string
 	// cached are the kinds as the barrier wants them.
 	cached    []leadership.CachedKind
 	scenarios []scenario
-	// ofClusters and ofJobs are the places of the scenarios of either kind for which seeds are drawn.
-	ofClusters, ofJobs []int
+	// ofClusters, ofJobs and ofServices are the places of the scenarios of each kind for which seeds are drawn.
+	ofClusters, ofJobs, ofServices []int
 	// only are what caches select of a kind, as internal/operator sets them up.
 	only map[string]labels.Selector
-	// undisturbed are the results without a fault, by scenario.
-	undisturbed []result
+	// undisturbed are the results without a fault, by scenario. Each is found out when it is first asked for.
+	undisturbed []func() result
 }
 
-// newLab returns a laboratory with the results of all scenarios without a fault.
-func newLab(t *testing.T) *lab {
-	t.Helper()
-	l := rawLab(t)
-	for i := range l.scenarios {
-		s := &l.scenarios[i]
-		r := l.run(s, undisturbed())
-		for _, failure := range r.failures {
-			t.Errorf("%s, without a fault: %s", s.name, failure)
-		}
-		l.undisturbed = append(l.undisturbed, r)
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	return l
-}
+// all and onlyServices are the scenarios that a laboratory can be for.
+func all(scenario) bool            { return true }
+func onlyServices(s scenario) bool { return s.ofServices }
 
-func rawLab(t *testing.T) *lab {
+// newLab returns a laboratory for the wanted scenarios.
+func newLab(t *testing.T, wanted func(scenario) bool) *lab {
 	t.Helper()
 	scheme, err := operator.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	schema, err := kube.NewSchema(scheme,
-		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{}, &appsv1.ControllerRevision{}},
+		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{},
+			&appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{}},
 		[]client.Object{&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{schema: schema, kinds: schema.Kinds(), watched: []string{"Pod", "Pod", "RayCluster", "RayJob", "Service", "Secret", "Job", "ServiceAccount"},
-		scenarios: append(clusterScenarios(), jobScenarios()...)}
+	l := &lab{schema: schema, kinds: schema.Kinds(), scenarios: slices.Concat(clusterScenarios(), jobScenarios(), serviceScenarios())}
+	l.scenarios = slices.DeleteFunc(l.scenarios, func(s scenario) bool { return !wanted(s) })
 	for i, s := range l.scenarios {
 		switch {
 		case s.calm:
+		case s.ofServices:
+			l.ofServices = append(l.ofServices, i)
 		case s.ofJobs:
 			l.ofJobs = append(l.ofJobs, i)
 		default:
 			l.ofClusters = append(l.ofClusters, i)
 		}
+	}
+	for i := range l.scenarios {
+		l.undisturbed = append(l.undisturbed, sync.OnceValue(func() result { return l.run(&l.scenarios[i], undisturbed()) }))
 	}
 	l.only = map[string]labels.Selector{"Job": labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})}
 	for _, name := range l.kinds {

@@ -42,8 +42,8 @@ func (p *process) exchange(ctx context.Context, c *call) (any, error) {
 	c.worker, c.sender = worker, kube.Sender{Name: p.name, UID: p.uid, Term: p.term}
 	if c.mutates {
 		w.sent++
-		if worker.forJobs {
-			w.forJobs = append(w.forJobs, w.sent)
+		if worker.matters {
+			w.spots = append(w.spots, w.sent)
 		}
 	}
 	w.calls = append(w.calls, c)

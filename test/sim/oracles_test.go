@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,11 +28,13 @@ type result struct {
 	counts map[string]int
 	// sent is how many requests the operators sent that change something.
 	sent int
-	// forJobs are the numbers of those for RayJobs.
-	forJobs []int
+	// spots are the numbers of those for what the scenario is about.
+	spots []int
 	// heard is how many answers of Ray were news.
-	heard    int
-	failures []string
+	heard int
+	// begun and begunHeard are what sent and heard were when something was changed for the first time.
+	begun, begunHeard int
+	failures          []string
 }
 
 // watchdog looks at every accepted write.
@@ -48,11 +51,12 @@ type watchdog struct {
 	// counted are the attempts that were counted, submitted how often Ray was given what.
 	counted   map[string]bool
 	submitted map[string]int
+	services  serviceWatch
 }
 
 func newWatchdog() watchdog {
 	return watchdog{counts: map[string]int{}, podNames: map[string]bool{}, aliases: map[string]string{},
-		madeFor: map[types.UID]types.UID{}, counted: map[string]bool{}, submitted: map[string]int{}}
+		madeFor: map[types.UID]types.UID{}, counted: map[string]bool{}, submitted: map[string]int{}, services: newServiceWatch()}
 }
 
 func (w *world) count(what string) { w.watch.counts[what]++ }
@@ -66,6 +70,10 @@ func (w *world) accepted(write kube.Write) {
 	}
 	if write.Verb == kube.Create {
 		w.remember(write.After)
+	}
+	if w.scenario.ofServices {
+		w.route(write)
+		w.judgeServices(write)
 	}
 	if !isOperator(write.Sender) {
 		return
@@ -124,6 +132,9 @@ func (w *world) role(o object) string {
 	if pod, isPod := o.(*corev1.Pod); isPod {
 		return fmt.Sprintf("%s %s/%s", kind, w.alias(pod.Labels[rayv1.LabelCluster]), pod.Labels[rayv1.LabelGroup])
 	}
+	if slice, isSlice := o.(*discoveryv1.EndpointSlice); isSlice {
+		return kind + " " + w.alias(slice.Labels[discoveryv1.LabelServiceName])
+	}
 	return kind + " " + w.alias(o.GetName())
 }
 
@@ -153,8 +164,12 @@ func describe(stored object) string {
 	switch o := stored.(type) {
 	case *rayv1.RayCluster:
 		s := o.Status
-		return fmt.Sprintf("state %q, observed %t, workers %d/%d/%d, head %t, %s", s.State, s.ObservedGeneration == o.Generation,
-			s.DesiredWorkerReplicas, s.AvailableWorkerReplicas, s.ReadyWorkerReplicas, s.Head.PodName != "", verdicts(s.Conditions))
+		return fmt.Sprintf("state %q, observed %t, workers %d/%d/%d, head %t, %s%s", s.State, s.ObservedGeneration == o.Generation,
+			s.DesiredWorkerReplicas, s.AvailableWorkerReplicas, s.ReadyWorkerReplicas, s.Head.PodName != "", verdicts(s.Conditions), describeRole(o))
+	case *rayv1.RayService:
+		return describeService(o)
+	case *discoveryv1.EndpointSlice:
+		return fmt.Sprintf("%d of %d ready", len(readyPods(o)), len(o.Endpoints))
 	case *rayv1.RayJob:
 		s := o.Status
 		if s.Reason == rayv1.DeadlineExceeded || s.Reason == rayv1.PreRunningDeadlineExceeded {
@@ -170,7 +185,7 @@ func describe(stored object) string {
 		if o.Labels[rayv1.LabelCluster] != "demo" {
 			made = "" // it may differ from attempt to attempt
 		}
-		return fmt.Sprintf("%s, ready %t, made from %s", o.Status.Phase, podReady(o), made)
+		return fmt.Sprintf("%s, ready %t, made from %s%s", o.Status.Phase, podReady(o), made, o.Labels[rayv1.LabelServe])
 	case *corev1.Service:
 		spec := o.Spec.DeepCopy()
 		if spec.ClusterIP != corev1.ClusterIPNone {
@@ -218,6 +233,9 @@ func text(v any) string {
 
 // compare says how a history differs from the undisturbed one.
 func (s *scenario) compare(want, got result, hasty bool) []string {
+	if len(want.failures) > 0 {
+		return append([]string{"without a fault:"}, want.failures...)
+	}
 	failures := slices.Clone(got.failures)
 	if len(failures) > 0 || s.anyEnd {
 		return failures
@@ -226,7 +244,7 @@ func (s *scenario) compare(want, got result, hasty bool) []string {
 	if want.state != got.state {
 		failures = append(failures, fmt.Sprintf("the end differs from that of the undisturbed run; want\n%sgot\n%s", want.state, got.state))
 	}
-	if hasty || s.race {
+	if hasty || s.race || s.isMidway() {
 		return failures // what was never finished needed not be made
 	}
 	want.counts, got.counts = s.comparable(want.counts), s.comparable(got.counts)
@@ -248,7 +266,7 @@ func (s *scenario) comparableState(state string) string {
 		killed := len(s.submitters) == 0 && is(submitterPods) && strings.Contains(what, ": Failed")
 		missed := is("Service ") && slices.Contains(s.chance, "create "+strings.SplitN(what, ":", 2)[0])
 		switch {
-		case missed, killed, submitter && s.lingers, s.race && !is("RayJob "):
+		case missed, killed, submitter && s.lingers, s.race && !is("RayJob ") && !is("RayService "):
 		case s.race:
 			kept = append(kept, failedAttempts().ReplaceAllString(line, ""))
 		default:

@@ -4,13 +4,13 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
-	"github.com/heliostat-io/heliostat/internal/wake"
 )
 
 // http is the process's way to Ray.
@@ -70,11 +70,13 @@ func (p *process) letSend() bool {
 	return p.world.didSend
 }
 
-// poller stands in for internal/ray/poll: it asks when the scheduler says so, and wakes as that package does.
+// poller stands in for internal/ray/poll, both for the one that asks dashboards and for the one that asks Pods: it asks when
+// the scheduler says so, and wakes as that package does.
 type poller struct {
 	process *process
-	bell    *wake.Bell
-	seen    map[poll.Key]*tracked
+	// wake has the object planned that has asked.
+	wake func(poll.Key)
+	seen map[poll.Key]*tracked
 	// sessions are the lives of heads as last read, by dashboard; see readSession.
 	sessions map[string]session
 	// saw are the submissions of which a plan was told in this term that they have succeeded.
@@ -101,8 +103,9 @@ func newPoller(p *process) *poller {
 }
 
 const (
-	// askEvery is the pause between two questions about one job.
-	askEvery = 3 * time.Second
+	// askEvery is the pause between two questions to a dashboard, askPodEvery that between two to a Pod.
+	askEvery    = 3 * time.Second
+	askPodEvery = 2 * time.Second
 	// patience is how long the poller waits for an answer.
 	patience = 5 * time.Second
 	// readSessionEvery is the number of questions after which the life of the head is read again although nothing hints at
@@ -134,7 +137,7 @@ func (a *poller) Observation(key poll.Key) (poll.Observation, bool) {
 		return poll.Observation{}, false
 	}
 	copied := seen.Observation
-	copied.Job = copied.Job.Clone()
+	copied.Job, copied.Serve = copied.Job.Clone(), copied.Serve.Clone()
 	if copied.Job != nil && copied.Job.Status == dashboard.JobSucceeded && a.process.leads() {
 		a.saw[copied.Target.SubmissionID] = true
 	}
@@ -174,13 +177,20 @@ func (a *poller) ask(key poll.Key) bool {
 	if w.atAnswer(a.process, before, after) {
 		after = unanswered(before, after.Asked, errReset())
 	}
-	*seen = tracked{Observation: after, next: w.mono + askEvery}
+	*seen = tracked{Observation: after, next: w.mono + pauseOf(key)}
 	if !tells(before, after) {
 		return false
 	}
 	w.note("%s hears from Ray: %s", a.process.uid, tidings(after))
-	a.bell.Ring(key.NamespacedName)
+	a.wake(key)
 	return true
+}
+
+func pauseOf(key poll.Key) time.Duration {
+	if strings.HasPrefix(key.Kind, "Pod") {
+		return askPodEvery
+	}
+	return askEvery
 }
 
 func tidings(o poll.Observation) string {
@@ -189,6 +199,10 @@ func tidings(o poll.Observation) string {
 		return o.Err.Error()
 	case o.Job != nil:
 		return string(o.Job.Status) + " in " + o.SessionName
+	case o.Target.Ask == poll.AskServe:
+		return "Serve on " + o.Target.Owner.Name + ": " + statuses(o.Serve)
+	case o.Target.Ask != poll.AskJob:
+		return o.Target.Owner.String() + " answers"
 	default:
 		return o.JobFound.String() + " in " + o.SessionName
 	}
@@ -196,6 +210,9 @@ func tidings(o poll.Observation) string {
 
 // answer asks Ray now.
 func (a *poller) answer(o poll.Observation) poll.Observation {
+	if o.Target.Ask == poll.AskProxy || o.Target.Ask == poll.AskTraffic {
+		return a.answerOfPod(o)
+	}
 	w, now := a.process.world, a.process.Now()
 	head := w.headAt(o.Target.BaseURL)
 	switch {
@@ -207,6 +224,10 @@ func (a *poller) answer(o poll.Observation) poll.Observation {
 		return unanswered(o, now, errReset())
 	}
 	o.Asked, o.Answered, o.Err, o.Failures, o.FailingSince = now, now, nil, 0, time.Time{}
+	if o.Target.Ask == poll.AskServe {
+		o.Serve, o.SessionName = w.told(head), sessionOf(head)
+		return o
+	}
 	o.JobFound, o.Job = poll.Missing, nil
 	if job := w.jobOn(head, o.Target.SubmissionID); job != nil {
 		o.JobFound, o.Job = poll.Found, job.Clone()
@@ -239,6 +260,10 @@ func unanswered(o poll.Observation, asked time.Time, err error) poll.Observation
 
 // tells is the rule by which the real poller wakes.
 func tells(before, after poll.Observation) bool {
+	if before.QuietSince.IsZero() != after.QuietSince.IsZero() || !reflect.DeepEqual(before.Serve, after.Serve) ||
+		(before.Traffic != nil && before.Traffic.Reported) != (after.Traffic != nil && after.Traffic.Reported) {
+		return true
+	}
 	status := func(o poll.Observation) dashboard.JobStatus {
 		if o.Job == nil {
 			return ""

@@ -12,7 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +25,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/leadership"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
+	"github.com/heliostat-io/heliostat/internal/rayservice"
 	"github.com/heliostat-io/heliostat/internal/wake"
 	"github.com/heliostat-io/heliostat/test/sim/kube"
 )
@@ -97,8 +97,8 @@ type worker struct {
 	name    string
 	queue   *queue // nil for the one that sends to Ray
 	resume  chan struct{}
-	// forJobs is true for what works for RayJobs and not for RayClusters.
-	forJobs bool
+	// matters is true for what works for the kind of objects that the scenario is about.
+	matters bool
 	// busy means that it has work that is not done; parked, that it waits within that work until ready says so.
 	busy, parked bool
 	ready        func() bool
@@ -155,14 +155,14 @@ func (w *world) launch(name string) *process {
 	mgr := &simManager{process: p}
 	p.mustSetUp(mgr)
 	for i, c := range mgr.controllers {
-		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), forJobs: i == jobController, resume: make(chan struct{})}
+		worker := &worker{process: p, name: fmt.Sprintf("%s/%d", name, i), matters: w.scenario.isAbout(i), resume: make(chan struct{})}
 		worker.queue = newQueue(worker)
 		useQueue(c, worker.queue)
 		p.workers = append(p.workers, worker)
 		p.run(func() { _ = c.Start(context.WithValue(ctx, workerKey{}, worker)) })
 		<-w.control
 	}
-	p.ray = &worker{process: p, name: name + "/ray", forJobs: true, resume: make(chan struct{})}
+	p.ray = &worker{process: p, name: name + "/ray", matters: true, resume: make(chan struct{})}
 	p.run(func() { p.sendToRay(context.WithValue(ctx, workerKey{}, p.ray)) })
 	w.processes = append(w.processes, p)
 	w.note("%s starts", p.uid)
@@ -183,19 +183,24 @@ func useQueue(controller manager.Runnable, q *queue) {
 	reflect.ValueOf(controller).Elem().FieldByName("NewQueue").Set(reflect.ValueOf(make))
 }
 
-// jobController is the place of the controller of RayJobs in the order in which mustSetUp wires them.
-const jobController = 1
+// The places of the controllers in the order in which mustSetUp wires them.
+const (
+	clusterController = iota
+	jobController
+	serviceController
+)
 
 // mustSetUp wires the real reconcilers as internal/operator does.
 func (p *process) mustSetUp(mgr manager.Manager) {
 	w := p.world
-	clusters, jobs := wake.New(), wake.New()
+	clusters, jobs, services := wake.New(), wake.New(), wake.New()
 	p.bells = []bell{
-		{clusters, func() client.ObjectList { return &rayv1.RayClusterList{} }},
-		{jobs, func() client.ObjectList { return &rayv1.RayJobList{} }},
+		clusterController: {clusters, func() client.ObjectList { return &rayv1.RayClusterList{} }},
+		jobController:     {jobs, func() client.ObjectList { return &rayv1.RayJobList{} }},
+		serviceController: {services, func() client.ObjectList { return &rayv1.RayServiceList{} }},
 	}
-	p.poller.bell = jobs
-	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: func(_ string, job types.NamespacedName) { jobs.Ring(job) }})
+	p.poller.wake = p.wakeOwner
+	p.sender = action.NewRay(action.RayOptions{Gate: gate{p}, HTTP: p.http(), Clock: p, Settled: p.settled})
 	client := &kube.Client{Reader: cached{p}, Schema: w.lab.schema, Send: p.send}
 	executor := func() *action.Executor {
 		made := action.NewDoubtful(p)
@@ -210,6 +215,8 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
 		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller, Memory: rayjob.NewMemory(),
 			Settings: jobSettings(), Clock: p, Bell: jobs}).SetupWithManager(mgr),
+		(&rayservice.Reconciler{Reader: p.sight(client), Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Dashboards: p.poller, Proxies: p.poller,
+			Memory: rayservice.NewMemory(), Settings: serviceSettings(), Clock: p, Bell: services}).SetupWithManager(mgr),
 	)
 	if err != nil {
 		panic(err)
@@ -219,6 +226,11 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 // jobSettings are those of all operators. Nobody gives up because Ray does not answer: how long faults last is chance.
 func jobSettings() rayjob.Settings {
 	return rayjob.Settings{ClusterDomain: "cluster.local", StatusCheckTimeout: 24 * time.Hour, TransitionGrace: time.Minute, DeletionPolicy: true}
+}
+
+// serviceSettings are those of all operators.
+func serviceSettings() rayservice.Settings {
+	return rayservice.Settings{Clusters: raycluster.DefaultSettings(), ZeroDowntime: true}
 }
 
 // kill ends a process where it stands.
@@ -330,12 +342,15 @@ func (s panicSink) WithValues(...any) logr.LogSink { return s }
 // WithName returns the same sink.
 func (s panicSink) WithName(string) logr.LogSink { return s }
 
-// listener takes events, and keeps those that tell of a job which may run on.
+// listener takes events, and keeps those that tell of a job which may run on, or of requests that may be cut.
 type listener struct{ world *world }
 
 // Eventf takes one event.
 func (l listener) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
-	if reason == "FailedToStopRayJob" {
+	switch reason {
+	case "FailedToStopRayJob":
 		l.world.gaveUp = append(l.world.gaveUp, fmt.Sprintf(note, args...))
+	case "DrainLimitReached":
+		l.world.cut = append(l.world.cut, fmt.Sprintf(note, args...))
 	}
 }

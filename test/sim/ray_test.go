@@ -86,8 +86,11 @@ func selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return true
 }
 
-// answers tells whether Ray on a head does.
-func answers(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && rayContainer(pod).Ready }
+// answers tells whether Ray in a Pod does. One whose probe fails may.
+func answers(pod *corev1.Pod) bool {
+	container := rayContainer(pod)
+	return pod.DeletionTimestamp == nil && (container.Ready || container.Started != nil)
+}
 
 func podReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -199,6 +202,8 @@ func (w *world) dashboard(method string, to *url.URL, body []byte) (any, error) 
 	switch {
 	case to.Path == "/api/version":
 		return reply{http.StatusOK, fmt.Sprintf(`{"version":"4","ray_version":"2.52.0","session_name":%q}`, sessionOf(head))}, nil
+	case method == http.MethodPut && to.Path == "/api/serve/applications/":
+		return w.takeConfig(head, body), nil
 	case method == http.MethodPost && isJob && path == "":
 		return w.takeSubmission(head, body), nil
 	case !isJob, method == http.MethodPost != isStop, method != http.MethodPost && method != http.MethodGet:

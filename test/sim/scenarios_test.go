@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,12 +43,37 @@ type scenario struct {
 	chance []string
 	// insists means that the operator tries again and again what is refused as long as something stands in the way.
 	insists bool
-	// ofJobs is true where RayJobs matter, and what is done for clusters does not.
-	ofJobs bool
+	// ofJobs and ofServices are true where RayJobs or RayServices matter, and what is done for clusters does not.
+	ofJobs, ofServices bool
 	// calm means that only single incidents are tried: under many faults the operator rightly gives up to wait for Ray.
 	calm bool
 	// usesHTTP is true where the operator itself sends to Ray.
 	usesHTTP bool
+	// requests is how long the longest requests to a RayService take; a few seconds by default.
+	requests time.Duration
+	// proxyTime is how long the proxies of Serve take to come up.
+	proxyTime time.Duration
+	// stuck means that at some time the spec cannot be served as it is, and the operator says so.
+	stuck bool
+	// inPlace means that a cluster whose spec has changed goes on serving.
+	inPlace bool
+}
+
+// isMidway tells whether some change is made in the midst of things.
+func (s *scenario) isMidway() bool {
+	return slices.ContainsFunc(s.changes, func(c change) bool { return c.midway != nil })
+}
+
+// isAbout tells whether the scenario is about the objects of a controller.
+func (s *scenario) isAbout(controller int) bool {
+	switch {
+	case s.ofJobs:
+		return controller == jobController
+	case s.ofServices:
+		return controller == serviceController
+	default:
+		return true
+	}
 }
 
 // skew is how far a clock may jump.
@@ -64,6 +90,10 @@ type change struct {
 	make func(w *world)
 	// when tells whether the change can be made before the world has settled; nil means at any time.
 	when func(w *world) bool
+	// midway changes are made as soon as that is true, in the midst of things. If it never is, they are made afterwards.
+	midway func(w *world) bool
+	// harms means that no operator can keep what serves from being disturbed by it.
+	harms bool
 }
 
 func clusterScenarios() []scenario {

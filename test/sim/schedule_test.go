@@ -91,7 +91,10 @@ func (w *world) turmoil(changes *[]change) {
 		if len(recoveries) > 0 {
 			options = append(options, option{1, recoveries[w.rng.IntN(len(recoveries))]})
 		}
-		if w.plan.hasty && len(*changes) > 0 && ((*changes)[0].when == nil || (*changes)[0].when(w)) {
+		switch {
+		case w.isMidway(*changes):
+			options = append(options, option{3, func() { w.nextChange(changes) }})
+		case w.plan.hasty && len(*changes) > 0 && ((*changes)[0].when == nil || (*changes)[0].when(w)):
 			options = append(options, option{1, func() { w.nextChange(changes) }})
 		}
 		options = append(options, option{1, w.letTimePass})
@@ -148,13 +151,22 @@ const (
 	quiet = 150 * time.Second
 )
 
+// isMidway tells whether the next change is to be made now, in the midst of things.
+func (w *world) isMidway(changes []change) bool {
+	return len(changes) > 0 && changes[0].midway != nil && changes[0].midway(w)
+}
+
 // settle lets everything that can happen do so, round by round and in order, until nothing happens any more.
-func (w *world) settle() {
+func (w *world) settle(changes *[]change) {
 	quietSince, before := w.mono, w.mark()
 	for range fairRounds {
 		happened := w.round()
 		if len(w.failures) > 0 {
 			return // nothing that follows counts
+		}
+		if w.isMidway(*changes) {
+			w.nextChange(changes)
+			happened = true
 		}
 		if now := w.mark(); now != before {
 			quietSince, before = w.mono, now
@@ -163,6 +175,7 @@ func (w *world) settle() {
 			continue
 		}
 		if w.mono-quietSince > quiet || !w.advance() {
+			w.excused = false
 			return
 		}
 	}
@@ -281,6 +294,10 @@ func (w *world) nextChange(changes *[]change) {
 	next := (*changes)[0]
 	*changes = (*changes)[1:]
 	w.note("user: %s", next.what)
+	w.excused = w.excused || next.harms
+	if w.begun == 0 {
+		w.begun, w.begunHeard = w.sent, w.heard
+	}
 	next.make(w)
 }
 
@@ -296,26 +313,32 @@ func play(w *world) result {
 	changes := slices.Clone(w.scenario.changes)
 	for {
 		w.turmoil(&changes)
-		w.settle()
+		w.settle(&changes)
 		if w.aftermath != nil {
 			w.note("aftermath")
 			w.aftermath()
 			w.aftermath = nil
-			w.settle()
+			w.settle(&changes)
 		}
 		if len(w.failures) > 0 || len(changes) == 0 {
 			break
 		}
-		w.judgeJobsAtEnd()
+		w.judgeSettled()
 		w.nextChange(&changes)
 	}
-	w.judgeJobsAtEnd()
-	r := result{sent: w.sent, heard: w.heard, forJobs: w.forJobs, state: w.state(), counts: w.watch.counts}
+	w.judgeSettled()
+	r := result{sent: w.sent, heard: w.heard, spots: w.spots, begun: w.begun, begunHeard: w.begunHeard, state: w.state(), counts: w.watch.counts}
 	if len(w.failures) == 0 {
 		w.handOver()
 	}
 	r.failures = w.failures
 	return r
+}
+
+// judgeSettled judges what is there when the world has settled.
+func (w *world) judgeSettled() {
+	w.judgeJobsAtEnd()
+	w.judgeServicesAtEnd()
 }
 
 // handOver lets another process lead, which must find nothing to do: what is settled stays so.
@@ -328,7 +351,7 @@ func (w *world) handOver() {
 	}
 	w.note("settled; %s is stopped, and another takes over", leader.uid)
 	leader.paused = true
-	w.settle()
+	w.settle(&[]change{})
 	if after := w.mark(); after != before {
 		w.fail("the world was settled, yet the next leader sent %d requests", after[2]-before[2])
 	}

@@ -39,14 +39,25 @@ type world struct {
 	apiAway bool
 
 	rayJobs []*rayJob
+	// serves are Serve as each life of a head knows it.
+	serves []*serveLife
+	// endpoints are what the controller of EndpointSlices does next when the last stored change is that one.
+	endpoints struct {
+		rv    int64
+		deeds []*deed
+	}
+	// traffic is what Pods get of the requests to a RayService, by the UID of the Pod.
+	traffic map[types.UID]*traffic
+	// excused means that something has happened to what serves that no operator can make up for, since the world was settled.
+	excused bool
 	// started counts the jobs of RayJobs.
 	started int
 	// progressed counts the steps of all jobs.
 	progressed int64
 	// raySilent is until when no dashboard answers.
 	raySilent time.Duration
-	// gaveUp are the events that tell of a job which may run on.
-	gaveUp []string
+	// gaveUp are the events that tell of a job which may run on, cut those that tell of requests which may be cut.
+	gaveUp, cut []string
 	// podsMade counts the Pods of each submitter Job; scripts are those in their containers, by Pod.
 	podsMade map[types.UID]int
 	scripts  map[types.UID]*script
@@ -58,11 +69,13 @@ type world struct {
 	ips       int
 
 	// sent counts the operators' requests that change something, heard the answers of Ray that were news.
-	// forJobs are the numbers of the requests that were sent for RayJobs.
-	sent    int
-	heard   int
-	forJobs []int
-	doomed  *process
+	// spots are the numbers of the requests that were sent for what the scenario is about.
+	sent  int
+	heard int
+	spots []int
+	// begun and begunHeard are what sent and heard were when the first change was made.
+	begun, begunHeard int
+	doomed            *process
 	// aftermath is what an incident leaves to happen when the world has settled.
 	aftermath func()
 	// chaos is true while faults may happen; budget is how many more will.
@@ -81,7 +94,7 @@ func epoch() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
 
 func newWorld(l *lab, s *scenario, plan plan) *world {
 	w := &world{lab: l, scenario: s, plan: plan, rng: rand.New(rand.NewPCG(plan.seed, 1)), control: make(chan struct{}),
-		podsMade: map[types.UID]int{}, scripts: map[types.UID]*script{}, watch: newWatchdog()}
+		podsMade: map[types.UID]int{}, scripts: map[types.UID]*script{}, traffic: map[types.UID]*traffic{}, watch: newWatchdog()}
 	w.server = kube.NewServer(l.schema, w.now)
 	w.server.Admit, w.server.Accepted = w.admit, w.accepted
 	w.server.IgnorePreconditions, w.server.FreshNames = plan.broken == noPreconditions, plan.broken == noNames
@@ -164,6 +177,15 @@ func (w *world) nextTimer() (at time.Duration, ok bool) {
 	soonest(w.collected + gcPause)
 	for _, job := range w.rayJobs {
 		soonest(job.stopAt)
+	}
+	for _, life := range w.serves {
+		soonest(life.proxiesAt)
+		for _, app := range life.apps {
+			soonest(app.readyAt)
+		}
+		for _, proxy := range life.proxies {
+			soonest(proxy.wellAt)
+		}
 	}
 	if w.leader() == nil {
 		soonest(w.mono + retryPeriod)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -16,7 +17,8 @@ import (
 type ServeTraffic struct {
 	// Ongoing is how many requests are being answered.
 	Ongoing float64
-	// Requests is how many requests were answered since the proxy was started.
+	// Requests is how many requests were answered since the proxy was started, without those by which probes, load balancers
+	// and this operator ask after its health: these go on as long as the proxy lives.
 	Requests float64
 	// Reported is false when there are no such numbers: no request has come through a proxy of this Pod, or Ray exports no
 	// metrics.
@@ -52,7 +54,9 @@ func (c *Client) ServeTraffic(ctx context.Context) (ServeTraffic, error) {
 		// Without its header, which is left out, every sample is untyped.
 		for _, sample := range families[name].GetMetric() {
 			traffic.Reported = true
-			*to += sample.GetUntyped().GetValue()
+			if !asksAfterHealth(sample) {
+				*to += sample.GetUntyped().GetValue()
+			}
 		}
 	}
 	for _, protocol := range []string{"http", "grpc"} {
@@ -64,6 +68,16 @@ func (c *Client) ServeTraffic(ctx context.Context) (ServeTraffic, error) {
 		add(&traffic.Ongoing, fmt.Sprintf(ongoingFamily, protocol))
 	}
 	return traffic, nil
+}
+
+// asksAfterHealth tells whether a sample counts requests to the paths under which Serve tells of itself.
+func asksAfterHealth(sample *dto.Metric) bool {
+	for _, label := range sample.GetLabel() {
+		if label.GetName() == "route" && strings.HasPrefix(label.GetValue(), "/-/") {
+			return true
+		}
+	}
+	return false
 }
 
 // proxyLines returns the samples that may count. The rest is left out before anything is parsed: there are thousands of

@@ -98,22 +98,26 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metrics are in the words of Ray's exporter: counters come twice, with a header that repeats itself.
+// metrics are in the words of Ray's exporter: counters come twice, with a header that repeats itself, and requests for health
+// are counted like others.
 func (p *Proxy) metrics() string {
-	const labels = `{Component="core_worker",NodeAddress="10.0.0.1",SessionName="session_1"}`
-	text := "# HELP ray_node_cpu_count Total CPUs available on a ray node\n# TYPE ray_node_cpu_count gauge\nray_node_cpu_count" + labels + " 2.0\n"
+	const common = `Component="core_worker",NodeAddress="10.0.0.1",SessionName="session_1"`
+	labels, health := "{"+common+`,route="/"}`, "{"+common+`,route="/-/healthz"}`
+	text := "# HELP ray_node_cpu_count Total CPUs available on a ray node\n# TYPE ray_node_cpu_count gauge\nray_node_cpu_count{" + common + "} 2.0\n"
 	if !p.reported {
 		return text
 	}
 	for _, sample := range []struct {
-		name, kind string
-		value      float64
+		name, kind, labels string
+		value              float64
 	}{
-		{"ray_serve_num_ongoing_http_requests", "gauge", p.ongoing},
-		{"ray_serve_num_http_requests_total", "counter", p.requests},
-		{"ray_serve_num_http_requests", "gauge", p.requests},
+		{"ray_serve_num_ongoing_http_requests", "gauge", labels, p.ongoing},
+		{"ray_serve_num_http_requests_total", "counter", labels, p.requests},
+		{"ray_serve_num_http_requests_total", "counter", health, float64(p.checks)},
+		{"ray_serve_num_http_requests", "gauge", labels, p.requests},
+		{"ray_serve_num_http_requests", "gauge", health, float64(p.checks)},
 	} {
-		text += fmt.Sprintf("# HELP %[1]s Requests.\n# TYPE %[1]s %[2]s\n%[1]s%[3]s %[4]g\n", sample.name, sample.kind, labels, sample.value)
+		text += fmt.Sprintf("# HELP %[1]s Requests.\n# TYPE %[1]s %[2]s\n%[1]s%[3]s %[4]g\n", sample.name, sample.kind, sample.labels, sample.value)
 	}
 	return text
 }

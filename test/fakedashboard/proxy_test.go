@@ -19,7 +19,7 @@ func TestAProxyAnswersAsServeDoes(t *testing.T) {
 		"healthy at first":   {path: "/-/healthz", wantCode: 200, wantBody: "success"},
 		"being drained":      {path: "/-/healthz", given: func(p *fakedashboard.Proxy) { p.SetHealthy(false) }, wantCode: 503, wantBody: "This node is being drained."},
 		"no requests yet":    {path: "/metrics", wantCode: 200, wantBody: "ray_node_cpu_count{"},
-		"requests under way": {path: "/metrics", given: func(p *fakedashboard.Proxy) { p.SetTraffic(2, 9) }, wantCode: 200, wantBody: `ray_serve_num_ongoing_http_requests{Component="core_worker",NodeAddress="10.0.0.1",SessionName="session_1"} 2`},
+		"requests under way": {path: "/metrics", given: func(p *fakedashboard.Proxy) { p.SetTraffic(2, 9) }, wantCode: 200, wantBody: `ray_serve_num_ongoing_http_requests{Component="core_worker",NodeAddress="10.0.0.1",SessionName="session_1",route="/"} 2`},
 		"another path":       {path: "/", wantCode: 404, wantBody: "not found"},
 		"down":               {path: "/-/healthz", given: (*fakedashboard.Proxy).Down, wantBody: "connection refused"},
 		"up again":           {path: "/-/healthz", given: func(p *fakedashboard.Proxy) { p.Down(); p.Up() }, wantCode: 200, wantBody: "success"},

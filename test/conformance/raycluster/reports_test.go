@@ -27,7 +27,7 @@ func reports() []Report {
 		{Number: 16, What: "Redis, the whole namespace is deleted", Right: "the finalizer does not hold it", Elsewhere: redis},
 		{Number: 17, What: "Redis, the clean-up fails", Right: "the finalizer goes after a limit, an event tells what may be left", Elsewhere: redis},
 		{Number: 18, What: "Redis, switched off before the deletion", Right: "the finalizer goes", Elsewhere: redis},
-		{Number: 19, What: "managedBy is set later on a RayService", Right: "its finalizer goes on deletion", Elsewhere: "not served yet: RayService has its own issue"},
+		{Number: 19, What: "managedBy is set later on a RayService", Right: "its finalizer goes on deletion", Elsewhere: "TestADeletedServiceTakesItsClustersDownFirst in internal/rayservice"},
 		{Number: 20, What: "Redis, made again under the same name", Right: "old applications do not come back", Elsewhere: redis},
 		{Number: 21, What: "the init container that waits for the GCS, which runs Python, runs out of memory", Right: "its memory follows the Ray container's", Run: waitHasMemory},
 		{Number: 22, What: "a quota that demands limits on every container", Right: "what we add to Pods has limits, and no accelerator", Run: everyContainerHasLimits},

@@ -32,17 +32,10 @@ const (
 	// ConditionNameCollision is True while objects that are not the cluster's own stand under names or labels of the
 	// cluster; else it is absent. Its message names them. Heliostat adds this condition.
 	ConditionNameCollision = "NameCollision"
-	// ConditionHeadStarted is True once a container of the head Pod has started, and is there only where a RayJob in
-	// SidecarMode has its cluster: a second head would submit the job a second time, so none is made. Heliostat adds this
-	// condition.
-	ConditionHeadStarted = "HeadStarted"
 	// ConditionPodsUpToDate is False while there are Pods that were made from a spec which differs from the present one in
 	// what shapes them. Without the upgrade strategy Recreate they stay until they end. Heliostat adds this condition.
 	ConditionPodsUpToDate = "PodsUpToDate"
 )
-
-// ReasonSidecarSubmits is the reason of ConditionHeadStarted.
-const ReasonSidecarSubmits = "SidecarSubmits"
 
 // Reasons of ConditionPodsUpToDate.
 const (

@@ -118,6 +118,9 @@ const (
 	// AnnotationToken holds, on Pods that use the token which the operator made, a short hash of that token. Heliostat
 	// adds it.
 	AnnotationToken = "heliostat.io/auth-token" //nolint:gosec // the name of an annotation, not a token
+	// AnnotationSubmitTo holds, on the head Pod of a RayJob in SidecarMode, the session of Ray to which the container beside it
+	// may submit. It is set once that life of the head is on record. Heliostat adds it.
+	AnnotationSubmitTo = "heliostat.io/submit-to-session"
 	// AnnotationCronJobScheduledTimestamp holds the tick for which a RayCronJob created a RayJob: RFC 3339, UTC.
 	AnnotationCronJobScheduledTimestamp = "ray.io/cronjob-scheduled-timestamp"
 	// AnnotationIngressClass names the ingress class of a RayCluster's Ingress.

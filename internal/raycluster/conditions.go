@@ -25,9 +25,6 @@ func (p *planner) conditions(st *rayv1.RayClusterStatus) []action.Event {
 	) {
 		p.set(st, c)
 	}
-	if started := p.headStarted(); started != nil {
-		p.set(st, *started)
-	}
 	p.replicaFailure(st)
 	return events
 }

@@ -18,7 +18,7 @@ import (
 const overdueAfter = 30 * time.Second
 
 func (p *planner) workers() {
-	lostForGood := p.headStaysAway() && membersOf(p.snapshot.Pods, rayv1.HeadGroupName).count() == 0
+	lostForGood := HeadStaysAway(p.cluster) && membersOf(p.snapshot.Pods, rayv1.HeadGroupName).count() == 0
 	if lostForGood {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
@@ -30,7 +29,7 @@ func (p *planner) head() {
 			p.do(deleteHead(pod, "another head Pod of this cluster is worth more"))
 		}
 	}
-	if heads.count() > 0 || p.headStaysAway() || p.awaitsToken() || p.awaitsAccount() || p.held(rayv1.HeadGroupName) {
+	if heads.count() > 0 || HeadStaysAway(p.cluster) || p.awaitsToken() || p.awaitsAccount() || p.held(rayv1.HeadGroupName) {
 		return
 	}
 	p.do(action.Create{
@@ -43,32 +42,11 @@ func (p *planner) head() {
 	})
 }
 
-// headStaysAway tells whether a lost head is not replaced: a RayJob in SidecarMode asks for that, because its job
-// died with the head.
-func (p *planner) headStaysAway() bool {
-	return p.cluster.Annotations[rayv1.AnnotationDisableProvisionedHeadRestart] == "true" &&
-		(conditionTrue(p.cluster, rayv1.ConditionRayClusterProvisioned) || conditionTrue(p.cluster, rayv1.ConditionHeadStarted))
-}
-
-// headStarted is the condition that keeps a head with a submitter beside it from being made a second time, once one has
-// started; nil where it says nothing.
-func (p *planner) headStarted() *metav1.Condition {
-	if p.cluster.Labels[rayv1.LabelJobSubmissionMode] != string(rayv1.SidecarMode) {
-		return nil
-	}
-	started := conditionTrue(p.cluster, rayv1.ConditionHeadStarted)
-	for _, pod := range p.snapshot.Pods {
-		started = started || groupOf(pod) == rayv1.HeadGroupName && slices.ContainsFunc(pod.Status.ContainerStatuses, hasStarted)
-	}
-	if !started {
-		return nil
-	}
-	return &metav1.Condition{Type: rayv1.ConditionHeadStarted, Status: metav1.ConditionTrue, Reason: rayv1.ReasonSidecarSubmits,
-		Message: "the head submits its RayJob by itself, so a lost one is not replaced"}
-}
-
-func hasStarted(s corev1.ContainerStatus) bool {
-	return s.State.Running != nil || s.State.Terminated != nil || s.RestartCount > 0
+// HeadStaysAway tells whether a lost head of the cluster is not replaced: a RayJob in SidecarMode asks for that, because its
+// job died with the head. While the cluster has never been complete a head is made all the same.
+func HeadStaysAway(cluster *rayv1.RayCluster) bool {
+	return cluster.Annotations[rayv1.AnnotationDisableProvisionedHeadRestart] == "true" &&
+		conditionTrue(cluster, rayv1.ConditionRayClusterProvisioned)
 }
 
 func deleteHead(pod *corev1.Pod, why string) action.Delete {

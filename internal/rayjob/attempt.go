@@ -86,9 +86,6 @@ func (p *planner) initializing() {
 		p.refuse()
 		return
 	}
-	if p.sidecarStarted() && p.st.Submission == nil {
-		p.record(&poll.Observation{}) // it submits whether or not Ray was asked before
-	}
 	ready := p.cluster()
 	if p.s.Cluster == nil || !ready && !p.sidecarStarted() {
 		return
@@ -125,8 +122,20 @@ func (p *planner) sidecarStarted() bool {
 func (p *planner) sidecarTells() bool {
 	p.ask()
 	answer := p.answer()
-	known := answer != nil && answer.Err == nil && answer.JobFound == poll.Found
-	return known || p.s.sidecar().State.Terminated != nil
+	switch {
+	case p.s.sidecar().State.Terminated != nil:
+		return true
+	case answer == nil || answer.Err != nil:
+		return false
+	case p.unrecorded(answer):
+		p.record(answer)
+		return false
+	case answer.JobFound == poll.Found:
+		return true
+	default:
+		p.letIn()
+		return false
+	}
 }
 
 // late begins the end of the attempt when a deadline that counts from its start has passed, else asks to look again in

@@ -103,13 +103,14 @@ func TestPlanWaitsForTheNextWordOfRay(t *testing.T) {
 }
 
 func TestPlanKnowsThatASidecarIsGoneWithItsHead(t *testing.T) {
-	started := func(s *Snapshot) {
-		s.Cluster.Status.Conditions = []metav1.Condition{{Type: rayv1.ConditionHeadStarted, Status: metav1.ConditionTrue}}
+	provisioned := func(s *Snapshot) {
+		s.Cluster.Annotations = map[string]string{rayv1.AnnotationDisableProvisionedHeadRestart: "true"}
+		s.Cluster.Status.Conditions = []metav1.Condition{{Type: string(rayv1.ConditionRayClusterProvisioned), Status: metav1.ConditionTrue}}
 		s.Job.Status.Submission = nil
 	}
 	for _, state := range []rayv1.JobDeploymentStatus{rayv1.JobDeploymentStatusInitializing, running} {
 		t.Run(string(state), func(t *testing.T) {
-			lost := step{given: given(state, cluster(rayv1.ClusterStateNew), mode(rayv1.SidecarMode), started, noHead),
+			lost := step{given: given(state, cluster(rayv1.ClusterStateNew), mode(rayv1.SidecarMode), provisioned, noHead),
 				wantState: rayv1.JobDeploymentStatusFailed, wantReason: rayv1.JobLost}
 			lost.run(t)
 		})

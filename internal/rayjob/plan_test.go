@@ -86,7 +86,7 @@ func TestPlanBeginsAnAttempt(t *testing.T) {
 			given: given(initializing, cluster(rayv1.ClusterStateNew)), wantState: initializing},
 		"a ready cluster lets the job run":            {given: given(initializing, ready), wantState: running},
 		"an interactive job then waits for its user":  {given: given(initializing, ready, mode(rayv1.InteractiveMode)), wantState: rayv1.JobDeploymentStatusWaiting},
-		"a sidecar is not held up by slow workers":    {given: given(initializing, cluster(rayv1.ClusterStateNew), sidecarIs(true, 0), answer(raySays(dashboard.JobRunning))), wantState: running},
+		"a sidecar is not held up by slow workers":    {given: given(initializing, cluster(rayv1.ClusterStateNew), onRecord, sidecarIs(true, 0), answer(raySays(dashboard.JobRunning))), wantState: running},
 		"a sidecar that failed is looked into":        {given: given(initializing, cluster(rayv1.ClusterStateNew), sidecarIs(false, 1)), wantState: running},
 		"a sidecar that has not submitted waits":      {given: given(initializing, cluster(rayv1.ClusterStateNew), sidecarIs(true, 0), answer(rayDoesNotKnow)), wantState: initializing},
 		"a foreign cluster under our name is no ours": {given: given(initializing, ready, func(s *Snapshot) { s.Cluster.OwnerReferences[0].UID = "another" }), wantState: initializing},
@@ -107,6 +107,11 @@ func TestPlanBeginsAnAttempt(t *testing.T) {
 		"a corrected spec leads out":            {given: given(invalid), wantState: initializing},
 		"another controller's job is let alone": {given: given("", func(s *Snapshot) { s.Job.Spec.ManagedBy = ptr.To(rayv1.ManagedByMultiKueue) })},
 	})
+}
+
+// onRecord makes the head the one that is to take the job.
+func onRecord(s *Snapshot) {
+	s.Job.Status.Submission = &rayv1.RayJobSubmission{HeadPod: "head", HeadPodUID: "head-uid", SessionName: "session_1"}
 }
 
 // sidecarIs puts a submitter into the head Pod that runs, or has ended with an exit code.
@@ -170,6 +175,40 @@ func TestPlanSubmitsOnce(t *testing.T) {
 			given:     given(running, ready, sidecarIs(false, 1), answer(rayDoesNotKnow), seen(seenSubmitterEnd, submitterGrace)),
 			wantState: failed, wantReason: rayv1.SubmissionFailed},
 	})
+}
+
+// The sidecar starts with its head. What it may do is for the operator to say, once that life of the head is on record.
+func TestPlanLetsASidecarSubmit(t *testing.T) {
+	initializing := rayv1.JobDeploymentStatusInitializing
+	waits, unready := sidecarIs(true, 0), cluster(rayv1.ClusterStateNew)
+	unrecorded := func(s *Snapshot) { s.Job.Status.Submission = nil }
+	letInto := func(session string) func(*Snapshot) {
+		return head(func(p *corev1.Pod) { p.Annotations = map[string]string{rayv1.AnnotationSubmitTo: session} })
+	}
+	unnamed := func(s *Snapshot) { s.Job.Status.Submission.SessionName, s.Answer.SessionName = "", "" }
+	runSteps(t, map[string]step{
+		"not before its head is on record":               {given: given(running, ready, waits, unrecorded, answer(rayDoesNotKnow)), wantState: running},
+		"when its head is on record":                     {given: given(running, ready, waits, answer(rayDoesNotKnow)), wantState: running, want: []string{"update head"}},
+		"once":                                           {given: given(running, ready, waits, letInto("session_1"), answer(rayDoesNotKnow)), wantState: running},
+		"to a Ray that tells no session":                 {given: given(running, ready, waits, answer(rayDoesNotKnow), unnamed), wantState: running, want: []string{"update head"}},
+		"to such a Ray once":                             {given: given(running, ready, waits, letInto("any"), answer(rayDoesNotKnow), unnamed), wantState: running},
+		"not before it runs":                             {given: given(running, ready, mode(rayv1.SidecarMode), answer(rayDoesNotKnow)), wantState: running},
+		"not when its head is going":                     {given: given(running, ready, waits, head(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }), answer(rayDoesNotKnow)), wantState: running},
+		"not when another life of the head is on record": {given: given(running, ready, waits, head(func(p *corev1.Pod) { p.UID = "another" }), answer(rayDoesNotKnow)), wantState: running},
+		"not while the workers are missing, before its head is on record": {
+			given: given(initializing, unready, waits, answer(rayDoesNotKnow)), wantState: initializing},
+		"while the workers are missing, when its head is on record": {
+			given: given(initializing, unready, onRecord, waits, answer(rayDoesNotKnow)), wantState: initializing, want: []string{"update head"}},
+		"not while it is being stopped": {
+			given: given(running, ready, waits, deadline(30), stoppingFor(string(rayv1.DeadlineExceeded)), answer(rayDoesNotKnow), seen(seenStopping, 0)), wantState: running},
+	})
+}
+
+// A head that was lost before the workers came is made again, as nothing was submitted.
+func TestPlanForgivesTheLossOfAHeadThatSubmittedNothing(t *testing.T) {
+	lost := step{given: given(rayv1.JobDeploymentStatusInitializing, cluster(rayv1.ClusterStateNew), mode(rayv1.SidecarMode), noHead),
+		wantState: rayv1.JobDeploymentStatusInitializing}
+	lost.run(t)
 }
 
 func TestPlanTellsOurJobsFromOthers(t *testing.T) {

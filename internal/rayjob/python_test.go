@@ -128,8 +128,10 @@ func TestScriptsWithRealPython(t *testing.T) {
 		away   int32
 		status string
 		token  string
-		want   outcome
-		says   string
+		// admitted is the session that the operator has let the sidecar submit to, if not any; "later" lets it wait first.
+		admitted string
+		want     outcome
+		says     string
 	}{
 		"a submitter":                           {mode: "submitter", edit: entry(odd), want: outcome{Submitted: true, Followed: true}, says: "The job is submitted."},
 		"a submitter of several commands (L38)": {mode: "submitter", edit: entry(severalCommands), want: outcome{Submitted: true, Followed: true}},
@@ -153,6 +155,12 @@ func TestScriptsWithRealPython(t *testing.T) {
 		"a sidecar whose job succeeds":            {mode: "sidecar", edit: entry(odd), status: "PENDING RUNNING SUCCEEDED", want: outcome{Submitted: true, Followed: true}},
 		"a sidecar whose job fails":               {mode: "sidecar", edit: entry(odd), status: "FAILED", want: outcome{Submitted: true, Followed: true, Code: 1}},
 		"a sidecar whose job is stopped":          {mode: "sidecar", edit: entry(odd), status: "STOPPED", want: outcome{Submitted: true, Followed: true, Code: 1}},
+		"a sidecar that is let in to its head": {mode: "sidecar", edit: entry(odd), admitted: "session_1", status: "SUCCEEDED",
+			want: outcome{Submitted: true, Followed: true}},
+		"a sidecar that was let in to an earlier life of its head": {mode: "sidecar", edit: entry(odd), admitted: "session_0", status: "SUCCEEDED",
+			want: outcome{Code: 1}, says: "The job is not submitted to the new one."},
+		"a sidecar that waits to be let in": {mode: "sidecar", edit: entry(odd), admitted: "later", status: "SUCCEEDED",
+			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the operator to record which head takes the job"},
 		"a sidecar that waits for the dashboard": {mode: "sidecar", edit: entry(odd), unwell: 2, status: "SUCCEEDED",
 			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://localhost:"},
 	} {
@@ -165,6 +173,13 @@ func TestScriptsWithRealPython(t *testing.T) {
 			defer server.Close()
 			c.put(t, "token", "secret\n")
 			c.put(t, "STATUS", tc.status)
+			if tc.admitted != "" {
+				c.put(t, "session", tc.admitted)
+			}
+			if tc.admitted == "later" {
+				c.put(t, "session", "")
+				c.Install(t, "sleep", "echo session_1 > session")
+			}
 			if tc.known {
 				c.put(t, "KNOWN", "")
 			}

@@ -157,6 +157,7 @@ func (p *planner) unknownToRay(answer *poll.Observation) {
 			p.st.JobId = id
 		}
 	case rayv1.SidecarMode:
+		p.letIn()
 		p.judgeSubmitter(answer)
 	default:
 		if p.submitter() {

@@ -40,13 +40,13 @@ def patiently(ask, seconds=300):
             print("The Ray dashboard does not answer, trying again:", e, flush=True)
             time.sleep(2)
 `
-	// pythonSameHead fails unless the head at the first argument is in the session that the second one names.
+	// pythonSameHead fails unless the head at the first argument is in the session that the second one names, or that is "any".
 	pythonSameHead = pythonPatience + `token, path = os.environ.get("RAY_AUTH_TOKEN"), os.environ.get("RAY_AUTH_TOKEN_PATH", "/var/run/secrets/ray.io/serviceaccount/token")
 if not token and os.path.exists(path): token = open(path).read().strip()
 headers = {"x-ray-authorization": "Bearer " + token} if token else {}
 request = urllib.request.Request(sys.argv[1] + "/api/version", headers=headers)
 session = json.load(patiently(lambda: urllib.request.urlopen(request, timeout=30))).get("session_name")
-if session != sys.argv[2]: sys.exit("The head of the Ray cluster was replaced (session %s instead of %s). The job is not submitted to the new one." % (session, sys.argv[2]))`
+if sys.argv[2] not in (session, "any"): sys.exit("The head of the Ray cluster was replaced (session %s instead of %s). The job is not submitted to the new one." % (session, sys.argv[2]))`
 
 	// pythonClient is the beginning of programs that use Ray's own client, which knows tokens and uploads local files.
 	pythonClient = pythonPatience + `from ray.job_submission import JobSubmissionClient
@@ -82,15 +82,19 @@ func submitScript(job *rayv1.RayJob) (string, error) {
 	}, " "))
 }
 
-// sidecarScript does the same within the head's own Pod, where there is but one life of the head and one submitter. It
-// ends when the job has ended, and fails unless the job succeeded.
+// sidecarScript does the same within the head's own Pod, as soon as the operator lets it: the life of this head is on record
+// then. It ends when the job has ended, and fails unless the job succeeded.
 func sidecarScript(job *rayv1.RayJob, port int32) (string, error) {
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)
 	submit, err := submitCommand(job, address, "")
 	if err != nil {
 		return "", err
 	}
-	steps := []string{waitForDashboard(fmt.Sprintf("http://localhost:%d", port)), submit, ";"}
+	steps := []string{
+		waitForDashboard(fmt.Sprintf("http://localhost:%d", port)),
+		waitForAdmission(), python(pythonSameHead, address), `"$(cat ` + admissionFile + `)" ;`,
+		submit, ";",
+	}
 	if !cliCarries(job) {
 		steps = append(steps, "ray job logs --address", address, "--follow", argument(job.Status.JobId), ";")
 	}
@@ -104,6 +108,12 @@ func waitForDashboard(address string) string {
 		python(pythonHealthy, address), dashboardPatience,
 		ray.SingleQuote(fmt.Sprintf("The Ray dashboard at %s did not become healthy within %d seconds.", address, dashboardPatience)),
 		ray.SingleQuote("Waiting for the Ray dashboard at "+address+" ..."))
+}
+
+// waitForAdmission is shell text that waits for as long as it takes: the operator lets the script go on, or ends the attempt.
+func waitForAdmission() string {
+	return fmt.Sprintf("until [ -s %s ] ; do echo %s ; sleep 2 ; done ;", admissionFile,
+		ray.SingleQuote("Waiting for the operator to record which head takes the job ..."))
 }
 
 // submitCommand is shell text for the submission. Ray's command line is used for what it carries without a change; it

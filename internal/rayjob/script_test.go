@@ -93,6 +93,8 @@ func TestScriptOfTheSidecar(t *testing.T) {
 	wait := "until python -c '" + pythonHealthy + "' http://localhost:8265 >/dev/null 2>&1 ; do " +
 		"if [ $SECONDS -ge 300 ] ; then echo 'The Ray dashboard at http://localhost:8265 did not become healthy within 300 seconds.' >&2 ; exit 1 ; fi ; " +
 		"echo 'Waiting for the Ray dashboard at http://localhost:8265 ...' ; sleep 2 ; done ; "
+	wait += "until [ -s /var/run/heliostat.io/session ] ; do echo 'Waiting for the operator to record which head takes the job ...' ; sleep 2 ; done ; " +
+		"python -c '" + pythonSameHead + `' http://127.0.0.1:8265 "$(cat /var/run/heliostat.io/session)" ; `
 	verdict := " ; python -c '" + pythonVerdict + "' http://127.0.0.1:8265 train-x7k2m"
 	for name, tc := range map[string]struct{ entrypoint, want string }{
 		"given plain words": {

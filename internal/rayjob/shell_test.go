@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ func newContainer(t *testing.T) container {
 	for _, program := range []string{"ray", "python", "sleep"} {
 		c.Install(t, program, recorder)
 	}
+	c.put(t, "session", anySession)
 	return c
 }
 
@@ -51,7 +53,11 @@ func (c container) has(name string) bool {
 	return err == nil
 }
 
-// run runs the command to its end.
+// run runs the command to its end. What a volume shows to a container stands in its working directory.
 func (c container) run(spec corev1.Container) (fakecontainer.Ended, error) {
-	return c.Run(slices.Concat(spec.Command, spec.Args)...)
+	command := slices.Concat(spec.Command, spec.Args)
+	for i := range command {
+		command[i] = strings.ReplaceAll(command[i], admissionFile, "session")
+	}
+	return c.Run(command...)
 }

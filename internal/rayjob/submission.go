@@ -7,12 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
 // record keeps which life of the head takes the job. Nothing is sent before that is written.
@@ -73,10 +73,9 @@ func (p *planner) headLost() string {
 	}
 }
 
-// sidecarLost tells whether the head with the submitter beside it had started and is gone. No other is made in its place.
+// sidecarLost tells whether the head with the submitter beside it is gone, and no other is made in its place.
 func (p *planner) sidecarLost() bool {
-	return p.job.Spec.SubmissionMode == rayv1.SidecarMode && p.s.Cluster != nil && p.s.Head == nil &&
-		meta.IsStatusConditionTrue(p.s.Cluster.Status.Conditions, rayv1.ConditionHeadStarted)
+	return p.job.Spec.SubmissionMode == rayv1.SidecarMode && p.s.Cluster != nil && p.s.Head == nil && raycluster.HeadStaysAway(p.s.Cluster)
 }
 
 // sameSession tells whether Ray's last answer came from the session that is on record. That outweighs the Pod: the record of
@@ -130,6 +129,9 @@ func faultTolerant(cluster *rayv1.RayCluster) bool {
 // time in silence.
 func (p *planner) lost(why string) {
 	last := "it is not known whether it had begun"
+	if p.st.Submission == nil {
+		last = "it had not been submitted"
+	}
 	if p.st.JobStatus != rayv1.JobStatusNew {
 		last = "Ray's last word on it was " + string(p.st.JobStatus)
 	}

@@ -132,6 +132,7 @@ func TestSidecar(t *testing.T) {
 	want := submitterContainer("img:1")
 	want.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: ptr.To(true)}
 	want.Command, want.Args = []string{"/bin/bash", "-ce", "--"}, []string{strings.ReplaceAll(script, "$", "$$")}
+	want.VolumeMounts = []corev1.VolumeMount{{Name: "heliostat-admission", MountPath: "/var/run/heliostat.io", ReadOnly: true}}
 	want.Env = []corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}, {Name: "RAY_DASHBOARD_ADDRESS", Value: "127.0.0.1:8265"},
 		{Name: "RAY_JOB_SUBMISSION_ID", Value: "train-x7k2m"}}
 	template := cluster.Spec.HeadGroupSpec.Template.Spec

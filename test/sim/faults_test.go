@@ -22,6 +22,7 @@ const (
 	noNames         breakage = "the derived names"
 	noSubmission    breakage = "the memory of the submission"
 	noGuard         breakage = "the guard of the submitter"
+	noAdmission     breakage = "the admission of the sidecar"
 	noReport        breakage = "the word of Serve"
 	noPods          breakage = "the word of the Pods"
 	noSight         breakage = "the sight of what leads to the head"

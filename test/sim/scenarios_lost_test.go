@@ -33,6 +33,9 @@ func lostJobScenarios() []scenario {
 	}
 }
 
+// lostSidecar is a scenario whose sidecars must not submit before their head is on record.
+const lostSidecar = "a head is lost at any time, with a sidecar"
+
 // rushScenarios are those in which something is lost at any time, also in the midst of the submission.
 func rushScenarios() []scenario {
 	again := func(j *rayv1.RayJob) { j.Spec.BackoffLimit = ptr.To[int32](3) }
@@ -43,6 +46,8 @@ func rushScenarios() []scenario {
 		{name: "a head is lost at any time", objects: trains(again), changes: []change{lose(rayv1.HeadGroupName)}},
 		{name: "a head is lost at any time, with a job over HTTP", objects: trains(again, overHTTP), usesHTTP: true,
 			changes: []change{lose(rayv1.HeadGroupName)}},
+		{name: lostSidecar, objects: trains(again, inSidecar), changes: []change{lose(rayv1.HeadGroupName)}},
+		{name: "a cluster is deleted at any time, with a sidecar", objects: trains(again, inSidecar), changes: []change{deleteAll("RayCluster")}},
 		{name: "a head is restarted at any time", objects: trains(again), changes: []change{restartHeads()}},
 		{name: "a head is restarted at any time, with a job over HTTP", objects: trains(again, overHTTP), usesHTTP: true,
 			changes: []change{restartHeads()}},
@@ -51,11 +56,6 @@ func rushScenarios() []scenario {
 		{name: "a selected head is lost at any time", anyEnd: true, objects: selecting(), changes: []change{lose(rayv1.HeadGroupName)}},
 		{name: "a selected head is restarted at any time, with a job over HTTP", anyEnd: true, objects: selecting(overHTTP), usesHTTP: true,
 			changes: []change{restartHeads()}},
-	}
-	if *playOpen {
-		// A cluster that was never ready makes a lost head anew, with another sidecar, and a job that has begun runs twice.
-		scenarios = append(scenarios, scenario{name: "a head is lost at any time, with a sidecar", objects: trains(again, inSidecar),
-			changes: []change{lose(rayv1.HeadGroupName)}})
 	}
 	for i := range scenarios {
 		scenarios[i].rush, scenarios[i].race = true, true

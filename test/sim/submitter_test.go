@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -113,6 +114,7 @@ func (w *world) submitter(pod *corev1.Pod) *deed {
 	end := func(what string, code int32) *deed { return act(what, func() { w.endSubmitter(pod, index, code) }) }
 	s, container := w.scriptOf(pod), pod.Spec.Containers[index]
 	head := w.headFor(pod, container)
+	inSidecar := index > 0
 	switch {
 	case s.job != nil && s.mishap == failsLate:
 		return end("fails", 1)
@@ -124,9 +126,14 @@ func (w *world) submitter(pod *corev1.Pod) *deed {
 		return nil
 	case s.mishap == failsEarly:
 		return end("fails before it has submitted", 1)
+	case inSidecar && pod.Annotations[rayv1.AnnotationSubmitTo] == "" && w.plan.broken != noAdmission:
+		return nil
 	}
 	// From here to the submission nothing else happens: the script needs no time for that.
 	guarded := len(container.Args) > 0
+	if inSidecar && w.plan.broken != noAdmission && pod.Annotations[rayv1.AnnotationSubmitTo] != sessionOf(head) {
+		return end("finds another life of the head", 1)
+	}
 	known := w.jobOn(head, valueOf(container, "RAY_JOB_SUBMISSION_ID"))
 	switch {
 	case known != nil && !guarded:

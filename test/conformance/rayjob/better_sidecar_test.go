@@ -16,7 +16,9 @@ func sidecarCases() []Case {
 			Given: "SidecarMode, workers that no node can take", When: "the job has succeeded and the sidecar has ended", Then: "Complete",
 			How: "Ray is asked as soon as the head is there", Run: func(e *env) {
 				job, head := beforeWorkers(e)
-				e.dashboardOf(job.Status.RayClusterName).PutJob(fakedashboard.Job{SubmissionID: job.Status.JobId, Metadata: mark(job),
+				ray := e.dashboardOf(job.Status.RayClusterName)
+				e.letIn(job)
+				ray.PutJob(fakedashboard.Job{SubmissionID: job.Status.JobId, Metadata: mark(job),
 					Step: fakedashboard.Step{Status: "SUCCEEDED"}})
 				e.sidecarEnds(head, 0)
 				e.phase(job, rayv1.JobDeploymentStatusComplete)

@@ -55,10 +55,18 @@ func (e *env) runs(job *rayv1.RayJob) *fakedashboard.Dashboard {
 	}
 	e.phase(job, rayv1.JobDeploymentStatusRunning)
 	if job.Spec.SubmissionMode == rayv1.SidecarMode {
+		e.letIn(job)
 		e.ray(job).PutJob(fakedashboard.Job{SubmissionID: job.Status.JobId, Metadata: mark(job), Step: fakedashboard.Step{Status: "RUNNING"}})
 	}
 	e.jobStatus(job, rayv1.JobStatusRunning)
 	return e.ray(job)
+}
+
+// letIn waits until the submitter in the head Pod may submit.
+func (e *env) letIn(job *rayv1.RayJob) {
+	e.t.Helper()
+	e.Eventually(func() map[string]string { return e.head(job).Annotations }).
+		Should(HaveKey(rayv1.AnnotationSubmitTo), "the sidecar is never let in")
 }
 
 // raySays gives the job of the present attempt a status in Ray, with Ray's usual message.

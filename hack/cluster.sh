@@ -48,7 +48,7 @@ say "Operator, by its chart"
 go tool -modfile=hack/helm/go.mod helm upgrade --install heliostat charts/heliostat \
   --namespace heliostat-system --create-namespace --wait --timeout 5m \
   --set image.tag=dev --set image.pullPolicy=IfNotPresent \
-  --set-json 'featureGates=[{"name": "RayCronJob", "enabled": true}]' \
+  --set-json 'featureGates=[{"name": "RayCronJob", "enabled": true}, {"name": "GCSFaultToleranceEmbeddedStorage", "enabled": true}]' \
   --set-string "annotations.heliostat\.io/binary=$(sha256sum bin/heliostat | cut -c1-16)" \
   --set-string "annotations.heliostat\.io/gateway-api=$gateway"
 "$localkube" kubectl --name "$name" -- apply --server-side --force-conflicts -f charts/heliostat/crds >/dev/null

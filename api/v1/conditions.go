@@ -32,6 +32,9 @@ const (
 	// ConditionNameCollision is True while objects that are not the cluster's own stand under names or labels of the
 	// cluster; else it is absent. Its message names them. Heliostat adds this condition.
 	ConditionNameCollision = "NameCollision"
+	// ConditionStorageReady says, of a cluster whose GCS keeps its state on a volume, whether that volume is as the spec asks
+	// for; else it is absent. Heliostat adds this condition.
+	ConditionStorageReady = "StorageReady"
 	// ConditionPodsUpToDate is False while there are Pods that were made from a spec which differs from the present one in
 	// what shapes them. Without the upgrade strategy Recreate they stay until they end. Heliostat adds this condition.
 	ConditionPodsUpToDate = "PodsUpToDate"
@@ -60,6 +63,14 @@ const (
 	ReasonStalled = "Stalled"
 	// ReasonNameCollision is the reason of ConditionNameCollision, and of ConditionStalled because of it.
 	ReasonNameCollision = "NameCollision"
+	// ReasonClaimReady means that the claim of ConditionStorageReady is there and is as the spec asks for.
+	ReasonClaimReady = "ClaimReady"
+	// ReasonClaimMissing means that the claim is not there.
+	ReasonClaimMissing = "ClaimMissing"
+	// ReasonClaimDiffers means that the claim is used although it is not as the spec asks for.
+	ReasonClaimDiffers = "ClaimDiffers"
+	// ReasonClaimInUse means that the head of another cluster is on the volume, so no head is made.
+	ReasonClaimInUse = "ClaimInUse"
 	// ReasonNoTrouble means that no Pod reports trouble and none is refused.
 	ReasonNoTrouble = "NoTrouble"
 )

@@ -83,3 +83,11 @@ type GcsEmbeddedStorage struct {
 	// +optional
 	DeletionPolicy *GCSStorageDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// RedisStorage is a place in Redis in which a head of a RayCluster kept its state. Heliostat adds it.
+type RedisStorage struct {
+	// env are the variables with which the head was told about it: RAY_external_storage_namespace, RAY_REDIS_ADDRESS,
+	// REDIS_USERNAME and REDIS_PASSWORD.
+	// +listType=atomic
+	Env []corev1.EnvVar `json:"env"`
+}

@@ -87,6 +87,15 @@ const (
 	AnnotationExternalStorageNamespace = "ray.io/external-storage-namespace"
 	// AnnotationGCSFTDeletionTimeout is how many seconds the deletion of a RayCluster waits for Redis to be emptied.
 	AnnotationGCSFTDeletionTimeout = "ray.io/gcs-ft-deletion-timeout"
+	// AnnotationRedisStorage on a RayCluster says what becomes of its keys in Redis when it is deleted: RedisStorageRetain keeps
+	// them, anything else does not. Heliostat adds it.
+	AnnotationRedisStorage = "heliostat.io/redis-storage"
+	// RedisStorageRetain is the value of AnnotationRedisStorage that keeps the keys.
+	RedisStorageRetain = "Retain"
+	// AnnotationRedisCleanupCPU is what the Pod that empties Redis gets of CPU, as a quantity. Heliostat adds it.
+	AnnotationRedisCleanupCPU = "heliostat.io/redis-cleanup-cpu"
+	// AnnotationRedisCleanupMemory is what the Pod that empties Redis gets of memory, as a quantity. Heliostat adds it.
+	AnnotationRedisCleanupMemory = "heliostat.io/redis-cleanup-memory"
 	// AnnotationOverwriteContainerCommand, if "true" in any case, makes the operator leave the container's command alone.
 	AnnotationOverwriteContainerCommand = "ray.io/overwrite-container-cmd"
 	// AnnotationCommandMustSucceed on a RayCluster, if "true" in any case, ends a Ray container when the command that its

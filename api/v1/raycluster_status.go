@@ -81,6 +81,16 @@ type RayClusterStatus struct {
 	// used twice, even when the Pod is gone and the operator was replaced. Heliostat adds this field.
 	// +optional
 	Incarnations map[string]int64 `json:"incarnations,omitempty"`
+	// recoveries tell of the last losses of heads and workers, and of what became of the actors, newest first, at most 10.
+	// Heliostat adds this field.
+	// +optional
+	// +listType=atomic
+	Recoveries []RayClusterRecovery `json:"recoveries,omitempty"`
+	// redisStorages are the places in Redis in which heads of the cluster kept their state, the latest last, at most 5. They
+	// are emptied when the cluster is deleted. Heliostat adds this field.
+	// +optional
+	// +listType=atomic
+	RedisStorages []RedisStorage `json:"redisStorages,omitempty"`
 }
 
 // HeadInfo says where the head of a RayCluster is.

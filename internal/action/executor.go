@@ -269,7 +269,17 @@ func (e *Executor) finalizers(ctx context.Context, a Finalizers) error {
 	wanted := copyOf(a.Object)
 	wanted.SetFinalizers(slices.Clone(a.Want))
 	err := e.Client.Patch(ctx, wanted, client.MergeFromWithOptions(a.Object, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsNotFound(err) && len(a.Want) == 0 {
+	gone := apierrors.IsNotFound(err) || err == nil && a.Object.GetDeletionTimestamp() != nil && len(a.Want) == 0
+	switch {
+	case gone, outcomeUnknown(err):
+		// A cache that still shows an object which is gone would have everything done once more.
+		inDoubt := copyOf(a.Object)
+		inDoubt.SetResourceVersion("")
+		e.Made.awaitChange(inDoubt)
+	case err == nil:
+		e.Made.wrote(wanted)
+	}
+	if gone && len(a.Want) == 0 {
 		return nil
 	}
 	return err
@@ -287,7 +297,7 @@ func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
 		if outcomeUnknown(err) {
 			written = copyOf(s.Object)
 			written.SetResourceVersion("")
-			e.Made.awaitStatus(written)
+			e.Made.awaitChange(written)
 		}
 		return err
 	}

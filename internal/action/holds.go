@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,6 +29,8 @@ type Hold struct {
 	Message string
 	// Collision tells that something of someone else stands under the wanted name.
 	Collision bool
+	// NamespaceEnds tells that the namespace is being deleted, so nothing can be made in it any more.
+	NamespaceEnds bool
 	// Count is how many passes in a row failed.
 	Count int
 	// Until is when the next try is due.
@@ -91,7 +95,8 @@ func (h *Holds) Record(owner types.UID, plan Plan, result Result, now time.Time)
 		if failure := f.Action.failure(); failure != nil {
 			reason = failure.Reason
 		}
-		held[key] = Hold{Reason: reason, Message: messageOf(f), Collision: errors.Is(f.Err, ErrCollision), Count: count, Until: now.Add(wait)}
+		held[key] = Hold{Reason: reason, Message: messageOf(f), Collision: errors.Is(f.Err, ErrCollision),
+			NamespaceEnds: apierrors.HasStatusCause(f.Err, corev1.NamespaceTerminatingCause), Count: count, Until: now.Add(wait)}
 		next = Soonest(next, wait)
 	}
 	if len(held) == 0 {

@@ -24,21 +24,21 @@ const (
 )
 
 // Made remembers what was written until the caches show it. It stands in for read-your-writes where the client cannot do
-// that: for every create and status when several single namespaces are watched, and everywhere for those whose answer was
+// that: for every create, status and list of finalizers when several single namespaces are watched, and everywhere for those whose answer was
 // lost, of which no client knows.
 type Made struct {
 	clock clock.PassiveClock
 	// doubtful limits the memory to writes whose answer was lost.
 	doubtful bool
 
-	mu       sync.Mutex
-	unseen   map[types.UID]map[string]unseen // by owner and name of the object
-	statuses map[types.UID]unseen            // by object
+	mu      sync.Mutex
+	unseen  map[types.UID]map[string]unseen // by owner and name of the object
+	changes map[types.UID]unseen            // of the object itself, by its UID
 }
 
 // unseen is a write that no cache has shown yet.
 type unseen struct {
-	// object is what was written; it has no UID, or no resourceVersion for a status, while nobody knows whether it was.
+	// object is what was written; it has no UID, or no resourceVersion for a change, while nobody knows whether it was.
 	object client.Object
 	// since is when it was written, or when the API server last said that it is there.
 	since time.Time
@@ -46,7 +46,7 @@ type unseen struct {
 
 // NewMade returns an empty memory.
 func NewMade(clock clock.PassiveClock) *Made {
-	return &Made{clock: clock, unseen: map[types.UID]map[string]unseen{}, statuses: map[types.UID]unseen{}}
+	return &Made{clock: clock, unseen: map[types.UID]map[string]unseen{}, changes: map[types.UID]unseen{}}
 }
 
 // NewDoubtful returns an empty memory for a client that reads its own writes, as far as it knows of them.
@@ -81,22 +81,23 @@ func (m *Made) await(object client.Object) {
 // nameIn tells objects of one owner apart.
 func nameIn(object client.Object) string { return fmt.Sprintf("%T/%s", object, object.GetName()) }
 
-// wrote takes in an object whose status write was answered.
+// wrote takes in an object of which a change was answered.
 func (m *Made) wrote(object client.Object) {
 	if m != nil && !m.doubtful {
-		m.awaitStatus(object)
+		m.awaitChange(object)
 	}
 }
 
-// awaitStatus takes in an object whose status was written. Without a resourceVersion nobody knows whether it was.
-func (m *Made) awaitStatus(object client.Object) {
+// awaitChange takes in an object whose status or finalizers were written. Without a resourceVersion nobody knows whether they
+// were.
+func (m *Made) awaitChange(object client.Object) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dropAbandoned()
-	m.statuses[object.GetUID()] = unseen{object: object, since: m.clock.Now()}
+	m.changes[object.GetUID()] = unseen{object: object, since: m.clock.Now()}
 }
 
 // dropAbandoned drops what nobody asks after: not every owner does, and some are gone.
@@ -112,9 +113,9 @@ func (m *Made) dropAbandoned() {
 			delete(m.unseen, owner)
 		}
 	}
-	for object, u := range m.statuses {
+	for object, u := range m.changes {
 		if abandoned(u) {
-			delete(m.statuses, object)
+			delete(m.changes, object)
 		}
 	}
 }
@@ -142,14 +143,14 @@ func (m *Made) allSeen(owner types.UID, shown []types.UID) (all bool, ask []clie
 	return true, nil
 }
 
-// statusOf returns the status write of an object that is not known to be in the caches, or nil.
-func (m *Made) statusOf(object types.UID) client.Object {
+// changeOf returns the change of an object that is not known to be in the caches, or nil.
+func (m *Made) changeOf(object types.UID) client.Object {
 	if m == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.statuses[object].object
+	return m.changes[object].object
 }
 
 // gone drops an object that is not there: it was never made, or was deleted before any cache showed it.
@@ -159,10 +160,10 @@ func (m *Made) gone(owner types.UID, object client.Object) {
 	delete(m.unseen[owner], nameIn(object))
 }
 
-func (m *Made) seenStatus(object types.UID) {
+func (m *Made) seenChange(object types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.statuses, object)
+	delete(m.changes, object)
 }
 
 // ForgetAll drops everything: at the start of a term the caches show all that was written before.
@@ -173,14 +174,14 @@ func (m *Made) ForgetAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.unseen)
-	clear(m.statuses)
+	clear(m.changes)
 }
 
-// AllSeen tells whether the caches show what was written last: the status of owner, as it is shown, and everything that was
-// created for it, by the UIDs that are shown. A plan made while they do not would make things twice, or would take its own
+// AllSeen tells whether the caches show what was written last: the status and finalizers of owner, as it is shown, and everything
+// that was created for it, by the UIDs that are shown. A plan made while they do not would make things twice, or would take its own
 // status for written. Of what is in doubt, and of what does not show up for long, the API server is asked.
 func (e *Executor) AllSeen(ctx context.Context, owner client.Object, shown []types.UID) (bool, error) {
-	if seen, err := e.statusSeen(ctx, owner); err != nil || !seen {
+	if seen, err := e.changeSeen(ctx, owner); err != nil || !seen {
 		return false, err
 	}
 	all, ask := e.Made.allSeen(owner.GetUID(), shown)
@@ -203,23 +204,26 @@ func (e *Executor) AllSeen(ctx context.Context, owner client.Object, shown []typ
 	return all, nil
 }
 
-func (e *Executor) statusSeen(ctx context.Context, owner client.Object) (bool, error) {
-	written := e.Made.statusOf(owner.GetUID())
+func (e *Executor) changeSeen(ctx context.Context, owner client.Object) (bool, error) {
+	written := e.Made.changeOf(owner.GetUID())
 	if written == nil {
 		return true, nil
 	}
 	if written.GetResourceVersion() == "" {
 		live := copyOf(owner)
 		if err := e.Live.Get(ctx, client.ObjectKeyFromObject(owner), live); err != nil {
-			return false, fmt.Errorf("look whether the status of %s was written: %w", describeObject(e.Client.Scheme(), owner), err)
+			if apierrors.IsNotFound(err) {
+				return false, nil // the caches will show it
+			}
+			return false, fmt.Errorf("look whether %s was changed: %w", describeObject(e.Client.Scheme(), owner), err)
 		}
-		e.Made.awaitStatus(live)
+		e.Made.awaitChange(live)
 		written = live
 	}
 	order, err := resourceversion.CompareResourceVersion(owner.GetResourceVersion(), written.GetResourceVersion())
 	if err != nil || order < 0 {
 		return false, err
 	}
-	e.Made.seenStatus(owner.GetUID())
+	e.Made.seenChange(owner.GetUID())
 	return true, nil
 }

@@ -81,8 +81,8 @@ func TestMadeIsForgottenWhereNobodyAsks(t *testing.T) {
 	made.wrote(ownerNamed("owner"))
 	clock.SetTime(clock.Now().Add(abandonedLimit + time.Second))
 	made.created(owned("other", "1"))
-	if len(made.unseen) != 1 || len(made.statuses) != 0 {
-		t.Errorf("%d owners and %d statuses are remembered, want only the last owner", len(made.unseen), len(made.statuses))
+	if len(made.unseen) != 1 || len(made.changes) != 0 {
+		t.Errorf("%d owners and %d statuses are remembered, want only the last owner", len(made.unseen), len(made.changes))
 	}
 	made.ForgetAll()
 	if len(made.unseen) != 0 {
@@ -94,7 +94,7 @@ func TestDoubtfulRemembersOnlyWhatIsInDoubt(t *testing.T) {
 	made := NewDoubtful(clocktesting.NewFakePassiveClock(time.Now()))
 	made.created(owned("owner", "1"))
 	made.wrote(ownerNamed("owner"))
-	if all, _ := made.allSeen("owner", nil); !all || made.statusOf("owner") != nil {
+	if all, _ := made.allSeen("owner", nil); !all || made.changeOf("owner") != nil {
 		t.Error("the client waits for writes that were answered")
 	}
 	made.await(owned("owner", "1"))
@@ -104,7 +104,7 @@ func TestDoubtfulRemembersOnlyWhatIsInDoubt(t *testing.T) {
 	var none *Made
 	none.created(&corev1.Pod{})
 	none.await(&corev1.Pod{})
-	none.awaitStatus(&corev1.Pod{})
+	none.awaitChange(&corev1.Pod{})
 	none.ForgetAll()
 	if all, _ := none.allSeen("owner", nil); !all {
 		t.Error("without a memory there is nothing to wait for")

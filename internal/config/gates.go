@@ -76,13 +76,14 @@ func betaGates() []Gate {
 	return []Gate{RayClusterStatusConditions, RayJobDeletionPolicy, RayMultiHostIndexing, RayServiceIncrementalUpgrade}
 }
 
-func alphaGates() []Gate { return append(unservedGates(), RayCronJob) }
+func alphaGates() []Gate {
+	return append(unservedGates(), RayCronJob, GCSFaultToleranceEmbeddedStorage)
+}
 
 // unservedGates are the gates that can be switched on without any effect.
 func unservedGates() []Gate {
 	return []Gate{
-		SidecarSubmitterRestart, RayClusterNetworkPolicy, GCSFaultToleranceEmbeddedStorage, RayClusterMTLS, RayClusterHistoryServer,
-		KubernetesWAS,
+		SidecarSubmitterRestart, RayClusterNetworkPolicy, RayClusterMTLS, RayClusterHistoryServer, KubernetesWAS,
 	}
 }
 

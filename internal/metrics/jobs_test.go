@@ -128,7 +128,11 @@ func TestEventsAreCounted(t *testing.T) {
 	told.Count("RayCluster", "CreatedHeadPod", "Normal")
 	told.Count("RayCluster", "CreatedHeadPod", "Normal")
 	want := []string{
+		`heliostat_events_total{kind="RayCluster",reason="ActorsLost",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayCluster",reason="CreatedHeadPod",type="Normal"} 2`,
+		`heliostat_events_total{kind="RayCluster",reason="ForceDeletedStuckCluster",type="Warning"} 0`,
+		`heliostat_events_total{kind="RayCluster",reason="LossUnknown",type="Warning"} 0`,
+		`heliostat_events_total{kind="RayCluster",reason="RedisCleanupFailed",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayJob",reason="FailedToStopRayJob",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayJob",reason="JobLost",type="Warning"} 1`,
 		`heliostat_events_total{kind="RayJob",reason="NoDeletionRuleMatches",type="Warning"} 0`,

@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,7 +84,7 @@ func (w *wiring) caches(live client.Reader, settings raycluster.Settings) (leade
 	}
 	caches := leadership.Caches{Cache: w.mgr.GetCache(), Live: live, Namespaces: w.cfg.WatchNamespaces}
 	objects := append(raycluster.OwnedObjects(settings), &rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{},
-		&corev1.Pod{}, &batchv1.Job{}, &discoveryv1.EndpointSlice{})
+		&corev1.Pod{}, &discoveryv1.EndpointSlice{})
 	if w.gateways {
 		objects = append(objects, &gatewayv1.Gateway{}, &gatewayv1.HTTPRoute{})
 	}

@@ -202,9 +202,10 @@ type wiring struct {
 	clusters *wake.Bell
 	jobs     *wake.Bell
 	services *wake.Bell
-	// dashboards asks Ray dashboards about jobs and Serve, proxies asks single Pods of RayServices, and sender writes to
-	// dashboards. All three are there after talkToRay.
+	// dashboards asks Ray dashboards about jobs and Serve, census asks them about actors, proxies asks single Pods of
+	// RayServices, and sender writes to dashboards. All are there after talkToRay.
 	dashboards *poll.Poller
+	census     *poll.Poller
 	proxies    *poll.Poller
 	sender     *action.Ray
 	// gateways tells whether traffic can be moved step by step: the Gateway API is installed, and the feature gate is on.
@@ -248,8 +249,8 @@ func (w *wiring) connect(ctx context.Context) error {
 		}
 	}
 	clusters := &raycluster.Reconciler{
-		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(),
-		Settings: settings, Clock: w.clock, Bell: w.clusters,
+		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(settings),
+		Losses: raycluster.NewLosses(), Census: w.census, Settings: settings, Clock: w.clock, Bell: w.clusters,
 		Resync: w.cfg.Environment.RayClusterResync, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{

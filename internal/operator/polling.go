@@ -30,6 +30,10 @@ const (
 	podConcurrency = 64
 )
 
+// censusInterval is how often Ray is asked about the actors of a cluster. An actor that is made and lost between two answers is
+// not told of.
+const censusInterval = 10 * time.Second
+
 // talkToRay sets up all that asks Ray, and all that is sent to it, in the background.
 func (w *wiring) talkToRay(ctx context.Context, registerer prometheus.Registerer, gate leadership.Gate) error {
 	web, patience, err := dashboards(w.cfg, w.options)
@@ -41,6 +45,9 @@ func (w *wiring) talkToRay(ctx context.Context, registerer prometheus.Registerer
 	notify := func(key poll.Key) { owners.wake(ctx, key) }
 	w.dashboards = poll.New(poll.Options{
 		HTTPClient: web, Timeout: patience, Registerer: asked(registerer, "dashboards"), Tokens: tokens.of, Clock: w.clock, Notify: notify,
+	})
+	w.census = poll.New(poll.Options{
+		HTTPClient: web, Timeout: patience, Interval: censusInterval, Registerer: asked(registerer, "census"), Tokens: tokens.of, Clock: w.clock,
 	})
 	ofPods := poll.Options{
 		HTTPClient: web, Timeout: podTimeout, Interval: podInterval, MaxBackoff: podMaxBackoff, Concurrency: podConcurrency,
@@ -58,7 +65,7 @@ func (w *wiring) talkToRay(ctx context.Context, registerer prometheus.Registerer
 			owners.wake(ctx, key)
 		},
 	})
-	for _, part := range []manager.Runnable{w.dashboards, w.proxies, w.sender} {
+	for _, part := range []manager.Runnable{w.dashboards, w.census, w.proxies, w.sender} {
 		if err := w.mgr.Add(part); err != nil {
 			return fmt.Errorf("register what talks to Ray: %w", err)
 		}

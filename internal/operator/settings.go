@@ -34,6 +34,8 @@ func clusterSettings(cfg config.Config, version string, mapper meta.RESTMapper) 
 		HeadClusterIPService:     env.HeadClusterIPService,
 		DeterministicHeadPodName: env.DeterministicHeadPodName,
 		RandomPodDelete:          env.RandomPodDelete,
+		RedisCleanup:             env.GCSFTRedisCleanup,
+		EmbeddedStorage:          cfg.FeatureGates.Enabled(config.GCSFaultToleranceEmbeddedStorage),
 		OperatorVersion:          version,
 		DefaultContainerEnvs:     cfg.DefaultContainerEnvs,
 		DefaultPodLabels:         cfg.DefaultPodLabels,

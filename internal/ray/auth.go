@@ -30,16 +30,16 @@ func (a Auth) Set(container *corev1.Container, later []corev1.EnvVar) {
 	switch {
 	case !a.Token:
 		if len(container.EnvFrom) == 0 && !hasEnv(later, EnvAuthMode) {
-			addEnv(container, literal(EnvAuthMode, "disabled"))
+			AddEnv(container, literal(EnvAuthMode, "disabled"))
 		}
 	case a.Secret == "":
-		addEnv(container, literal(EnvAuthMode, "token"), literal("RAY_ENABLE_K8S_TOKEN_AUTH", "true"))
+		AddEnv(container, literal(EnvAuthMode, "token"), literal("RAY_ENABLE_K8S_TOKEN_AUTH", "true"))
 		if !mounts(container, projectedPath) {
 			container.VolumeMounts = append(container.VolumeMounts,
 				corev1.VolumeMount{Name: tokenVolume, MountPath: projectedPath, ReadOnly: true})
 		}
 	default:
-		addEnv(container, literal(EnvAuthMode, "token"), corev1.EnvVar{
+		AddEnv(container, literal(EnvAuthMode, "token"), corev1.EnvVar{
 			Name: "RAY_AUTH_TOKEN",
 			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: a.Secret}, Key: TokenKey,

@@ -13,7 +13,7 @@ import (
 //
 // The start line is that of StartCommand; defaults are those of the operator's configuration.
 func (n Node) SetEnvironment(container *corev1.Container, start string, defaults []corev1.EnvVar) {
-	addEnv(container, defaults...)
+	AddEnv(container, defaults...)
 	if n.Role == Worker {
 		n.SetHeadHost(container)
 	}
@@ -24,10 +24,10 @@ func (n Node) SetEnvironment(container *corev1.Container, start string, defaults
 		field("RAY_NODE_TYPE_NAME", "metadata.labels['ray.io/group']"),
 		literal(EnvStartCommand, start),
 	)
-	addEnv(container, literal("RAY_PORT", n.Cluster.GCSPort))
+	AddEnv(container, literal("RAY_PORT", n.Cluster.GCSPort))
 	if n.Cluster.serving() {
 		// With these a Serve controller notices the loss of a node within seconds.
-		addEnv(container,
+		AddEnv(container,
 			literal("RAY_timeout_ms_task_wait_for_death_info", "0"),
 			literal("RAY_gcs_server_request_timeout_seconds", "5"),
 			literal("RAY_SERVE_KV_TIMEOUT_S", "5"),
@@ -35,7 +35,7 @@ func (n Node) SetEnvironment(container *corev1.Container, start string, defaults
 			literal("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", strconv.Itoa(drainTimeout)),
 		)
 	}
-	addEnv(container,
+	AddEnv(container,
 		literal("RAY_ADDRESS", n.ownGCSAddress()),
 		literal("RAY_USAGE_STATS_KUBERAY_IN_USE", "1"),
 	)
@@ -43,7 +43,7 @@ func (n Node) SetEnvironment(container *corev1.Container, start string, defaults
 		container.Env = append(container.Env, literal("RAY_USAGE_STATS_EXTRA_TAGS",
 			"kuberay_version="+n.Cluster.OperatorVersion+";kuberay_crd="+n.Cluster.creator()))
 	}
-	addEnv(container, literal("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1"))
+	AddEnv(container, literal("RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE", "1"))
 }
 
 // SetHeadHost tells the container where the head is. Init containers need no more than that.
@@ -82,8 +82,8 @@ func field(name, path string) corev1.EnvVar {
 	}
 }
 
-// addEnv appends those of the variables of whose names the container has none yet.
-func addEnv(container *corev1.Container, variables ...corev1.EnvVar) {
+// AddEnv appends those of the variables of whose names the container has none yet.
+func AddEnv(container *corev1.Container, variables ...corev1.EnvVar) {
 	for _, variable := range variables {
 		if !hasEnv(container.Env, variable.Name) {
 			container.Env = append(container.Env, variable)

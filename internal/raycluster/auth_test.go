@@ -194,7 +194,7 @@ func TestValidateAuth(t *testing.T) {
 			for _, err := range Validate(demoCluster(func(c *rayv1.RayCluster) {
 				c.Spec.RayVersion, c.Spec.AuthOptions = tc.version, &tc.options
 				c.Labels = map[string]string{rayv1.LabelOriginatedFromKind: tc.creator}
-			})) {
+			}), DefaultSettings()) {
 				path, _, _ := strings.Cut(err.Error(), ":")
 				got = append(got, path)
 			}

@@ -18,6 +18,8 @@ func (p *planner) conditions(st *rayv1.RayClusterStatus) []action.Event {
 	st.Conditions = slices.Clone(st.Conditions)
 	events := p.valid(st)
 	events = append(events, p.nameCollision(st)...)
+	events = append(events, p.storageReady(st)...)
+	events = append(events, p.recoveries(st)...)
 	troubles := p.troubles()
 	for _, c := range slices.Concat(
 		[]metav1.Condition{p.headPodReady(), p.provisioned()}, p.suspension(),
@@ -38,7 +40,7 @@ func (p *planner) set(st *rayv1.RayClusterStatus, c metav1.Condition) bool {
 func (p *planner) valid(st *rayv1.RayClusterStatus) []action.Event {
 	c := metav1.Condition{Type: rayv1.ConditionValid, Status: metav1.ConditionTrue, Reason: rayv1.ReasonSpecValid}
 	var event *action.Event
-	switch unserved := p.notServed(); {
+	switch unserved := NotServed(&p.snapshot.Cluster.Spec); {
 	case len(p.invalid) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, rayv1.ReasonSpecInvalid
 		c.Message = errors.Join(p.invalid...).Error() + "\n" + p.consequence()
@@ -66,15 +68,6 @@ func partlyServed(notes, unserved []string) string {
 		notes = append(slices.Clone(notes), "this version does not act on: "+strings.Join(unserved, ", "))
 	}
 	return strings.Join(notes, "; ")
-}
-
-// notServed names what the cluster asks for and this version does not act on.
-func (p *planner) notServed() []string {
-	unserved := NotServed(&p.snapshot.Cluster.Spec)
-	if strings.EqualFold(p.snapshot.Cluster.Annotations[rayv1.AnnotationFTEnabled], "true") {
-		unserved = append(unserved, "metadata.annotations["+rayv1.AnnotationFTEnabled+"]")
-	}
-	return unserved
 }
 
 func invalidReason(invalid []error) string {

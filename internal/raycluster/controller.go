@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,11 +25,19 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/wake"
 )
 
 // Name is the controller's name in events, logs and metrics.
 const Name = "raycluster-controller"
+
+// Asker asks Ray in the background; see internal/ray/poll.
+type Asker interface {
+	Track(poll.Target)
+	Forget(poll.Key)
+	Observation(poll.Key) (poll.Observation, bool)
+}
 
 // Reconciler plans RayClusters while a term is valid.
 type Reconciler struct {
@@ -38,6 +47,9 @@ type Reconciler struct {
 	Holds    *action.Holds
 	Streaks  *Streaks
 	Specs    *Specs
+	Losses   *Losses
+	// Census asks Ray about its actors.
+	Census   Asker
 	Settings Settings
 	Clock    clock.PassiveClock
 	// Bell wakes everything when a term begins.
@@ -67,6 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&rayv1.RayCluster{}, builder.WithPredicates(wanted)).
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clusterClaimedBy)).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(clusterOfCleanup)).
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfEvent)).
 		WatchesRawSource(r.Bell.Source()).
 		WithOptions(controller.Options{NeedLeaderElection: &everywhere, MaxConcurrentReconciles: max(r.Concurrency, 1)})
@@ -84,6 +97,15 @@ func clusterClaimedBy(_ context.Context, pod client.Object) []reconcile.Request 
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
+}
+
+// clusterOfCleanup wakes the cluster whose keys in Redis a Job removes: not each of them has an owner.
+func clusterOfCleanup(_ context.Context, job client.Object) []reconcile.Request {
+	name := job.GetLabels()[rayv1.LabelCluster]
+	if name == "" || job.GetLabels()[rayv1.LabelNodeType] != rayv1.NodeTypeRedisCleanup || metav1.GetControllerOf(job) != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: job.GetNamespace(), Name: name}}}
 }
 
 // clusterOfEvent wakes the cluster whose Pod an event is about.
@@ -108,6 +130,7 @@ func (r *Reconciler) clusterOfEvent(ctx context.Context, object client.Object) [
 func (r *Reconciler) forgetAll() {
 	r.Holds.ForgetAll()
 	r.Streaks.ForgetAll()
+	r.Losses.ForgetAll()
 	r.Executor.Made.ForgetAll()
 }
 
@@ -121,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forgetAll()
 	}
 	snapshot, err := observe(ctx, r.Reader, request.NamespacedName, r.Settings)
-	if err == nil && (snapshot.Cluster == nil || snapshot.Cluster.DeletionTimestamp != nil) {
+	if err == nil && (snapshot.Cluster == nil || snapshot.Cluster.DeletionTimestamp != nil && !guarded(snapshot.Cluster)) {
 		r.forget(request.NamespacedName, snapshot.Cluster)
 	}
 	if err != nil || snapshot.Cluster == nil {
@@ -135,7 +158,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	snapshot.Holds = r.Holds.Of(uid)
 	snapshot.LastValid = cmp.Or(r.Specs.Note(snapshot.Cluster), snapshot.storedSpec())
 	snapshot.Streaks = r.Streaks.Note(snapshot.Cluster, snapshot.Pods, now)
+	snapshot.Recoveries = r.losses(&snapshot, now)
 	plan := Plan(snapshot, r.Settings, now)
+	r.Losses.Leaving(snapshot.Cluster, plan.Actions, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
 	switch {
 	case errors.Is(err, leadership.ErrNoTerm):
@@ -147,6 +172,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	retry := r.Holds.Record(uid, plan, result, now)
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry, r.Resync)}, nil
+}
+
+// losses has Ray asked about its actors as long as it can be, and returns what is known of losses.
+func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecovery {
+	key := pollKey(s.Cluster)
+	target := s.question(r.Settings)
+	switch {
+	case target != nil:
+		r.Census.Track(*target)
+	case s.quiet():
+		r.Census.Forget(key)
+	}
+	seen, _ := r.Census.Observation(key)
+	return r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
 }
 
 // requeue asks for another pass after a pause, or lets the error ask for one.
@@ -176,6 +215,8 @@ func (r *Reconciler) standBy(ctx context.Context, name types.NamespacedName) err
 func (r *Reconciler) forget(name types.NamespacedName, cluster *rayv1.RayCluster) {
 	r.Streaks.Forget(name)
 	r.Specs.Forget(name)
+	r.Losses.Forget(name)
+	r.Census.Forget(poll.Key{Kind: rayv1.KindRayCluster, NamespacedName: name})
 	if cluster != nil {
 		r.Holds.Forget(cluster.UID)
 	}

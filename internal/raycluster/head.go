@@ -29,7 +29,7 @@ func (p *planner) head() {
 			p.do(deleteHead(pod, "another head Pod of this cluster is worth more"))
 		}
 	}
-	if heads.count() > 0 || HeadStaysAway(p.cluster) || p.awaitsToken() || p.awaitsAccount() || p.held(rayv1.HeadGroupName) {
+	if heads.count() > 0 || HeadStaysAway(p.cluster) || p.awaitsToken() || p.awaitsAccount() || p.awaitsFinalizer() || p.sharesClaim() || p.held(rayv1.HeadGroupName) {
 		return
 	}
 	p.do(action.Create{

@@ -18,8 +18,9 @@ import (
 // Specs remembers the last spec of each RayCluster that made sense, so that a running cluster is kept whole on it
 // while its present spec makes none. See docs/decisions/0004-last-valid-spec.md.
 type Specs struct {
-	mu     sync.Mutex
-	byName map[types.NamespacedName]lastSpec
+	settings Settings
+	mu       sync.Mutex
+	byName   map[types.NamespacedName]lastSpec
 }
 
 type lastSpec struct {
@@ -27,16 +28,16 @@ type lastSpec struct {
 	spec *rayv1.RayClusterSpec
 }
 
-// NewSpecs returns an empty memory.
-func NewSpecs() *Specs {
-	return &Specs{byName: map[types.NamespacedName]lastSpec{}}
+// NewSpecs returns an empty memory. What makes sense depends on the operator's settings.
+func NewSpecs(settings Settings) *Specs {
+	return &Specs{settings: settings, byName: map[types.NamespacedName]lastSpec{}}
 }
 
 // Note takes in a RayCluster as it was observed, and returns the last spec of it that made sense: its own, or an earlier
 // one, or nil when none is known.
 func (s *Specs) Note(cluster *rayv1.RayCluster) *rayv1.RayClusterSpec {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
-	valid := len(Validate(cluster)) == 0
+	valid := len(Validate(cluster, s.settings)) == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if valid {

@@ -13,7 +13,6 @@ func NotServed(spec *rayv1.RayClusterSpec) []string {
 		path  string
 		inUse bool
 	}{
-		{"spec.gcsFaultToleranceOptions", spec.GcsFaultToleranceOptions != nil},
 		{"spec.tlsOptions.enabled", spec.TLSOptions != nil && ptr.Deref(spec.TLSOptions.Enabled, false)},
 		{"spec.networkPolicy", spec.NetworkPolicy != nil},
 		{"spec.historyServerOptions", spec.HistoryServerOptions != nil},

@@ -24,6 +24,8 @@ const (
 	kindRoute          = "Route"
 	kindSecret         = "Secret"
 	kindRevision       = "ControllerRevision"
+	kindClaim          = "PersistentVolumeClaim"
+	kindJob            = "Job"
 )
 
 // collisionPause is the wait before a look at what stands where an object of ours should be: its end wakes nobody.
@@ -42,6 +44,7 @@ func (p *planner) objects() {
 		p.keep(object)
 	}
 	p.token()
+	p.claim()
 	p.keepLastValid()
 	p.prune(wanted)
 	p.missingAccount()
@@ -106,7 +109,8 @@ func (p *planner) keep(object action.Object) {
 	}
 }
 
-// prune removes what the cluster owns and does not want any more, except for what its Pods were made to use.
+// prune removes what the cluster owns and does not want any more, except for what its Pods were made to use, and for claims,
+// which hold what cannot be made again.
 func (p *planner) prune(wanted []action.Object) {
 	keys := map[string]bool{
 		objectKey(kindSecret, p.ownSecret()):              true,
@@ -116,7 +120,7 @@ func (p *planner) prune(wanted []action.Object) {
 		keys[objectKey(kindOf(object), object.GetName())] = true
 	}
 	for _, object := range p.snapshot.Owned {
-		if !keys[objectKey(kindOf(object), object.GetName())] && object.GetDeletionTimestamp() == nil && p.madeByOperator(object) && !p.inUse(object) {
+		if !keys[objectKey(kindOf(object), object.GetName())] && object.GetDeletionTimestamp() == nil && kindOf(object) != kindClaim && p.madeByOperator(object) && !p.inUse(object) {
 			p.do(deleteObject(object, "the cluster does not want it any more"))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -64,8 +65,12 @@ type Snapshot struct {
 	Holds map[string]action.Hold
 	// LastValid is the last spec of the cluster that made sense, nil when none is known.
 	LastValid *rayv1.RayClusterSpec
+	// Recoveries are the last losses, as the status is to tell of them.
+	Recoveries []rayv1.RayClusterRecovery
 	// Streaks tell which groups' Pods end soon after they are made, by group.
 	Streaks map[string]Streak
+	// Heads are the head Pods of all clusters in the namespace, where this one keeps the state of its GCS on a volume.
+	Heads []*corev1.Pod
 	// Strangers are the Pods that say by label that they belong to the cluster, and that it does not control.
 	Strangers []*corev1.Pod
 	// MountFailures are the kubelet's words about volumes that cannot be mounted, by the UID of the Pod.
@@ -91,7 +96,7 @@ func observe(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	for i := range pods.Items {
 		snapshot.Pods = append(snapshot.Pods, &pods.Items[i])
 	}
-	if err := errors.Join(snapshot.observeStrangers(ctx, reader), snapshot.observeMountFailures(ctx, reader)); err != nil {
+	if err := errors.Join(snapshot.observeStrangers(ctx, reader), snapshot.observeHeads(ctx, reader), snapshot.observeMountFailures(ctx, reader)); err != nil {
 		return Snapshot{}, err
 	}
 
@@ -115,6 +120,23 @@ func (s *Snapshot) observeStrangers(ctx context.Context, reader client.Reader) e
 		if (node == rayv1.NodeTypeHead || node == rayv1.NodeTypeWorker) && !metav1.IsControlledBy(pod, s.Cluster) {
 			s.Strangers = append(s.Strangers, pod)
 		}
+	}
+	return nil
+}
+
+// observeHeads reads the Pods that may be on the volume of this cluster's GCS.
+func (s *Snapshot) observeHeads(ctx context.Context, reader client.Reader) error {
+	if !embedded(s.Cluster) {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	err := reader.List(ctx, pods, client.InNamespace(s.Cluster.Namespace),
+		client.MatchingLabels{rayv1.LabelNodeType: rayv1.NodeTypeHead}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the head Pods in namespace %s: %w", s.Cluster.Namespace, err)
+	}
+	for i := range pods.Items {
+		s.Heads = append(s.Heads, &pods.Items[i])
 	}
 	return nil
 }
@@ -175,6 +197,18 @@ func ownedKinds(routes bool) map[string]ownedKind {
 		kindSecret:      {&corev1.Secret{}, &corev1.SecretList{}, short},
 		kindRevision: {&appsv1.ControllerRevision{}, &appsv1.ControllerRevisionList{}, func(cluster *rayv1.RayCluster) []string {
 			return []string{lastValidName(cluster)}
+		}},
+		kindClaim: {&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}, func(cluster *rayv1.RayCluster) []string {
+			if !embedded(cluster) {
+				return nil
+			}
+			return []string{claimName(cluster)}
+		}},
+		kindJob: {&batchv1.Job{}, &batchv1.JobList{}, func(cluster *rayv1.RayCluster) []string {
+			if cluster.DeletionTimestamp == nil {
+				return nil
+			}
+			return []string{cleanupJobName(cluster)}
 		}},
 		kindIngress: {&networkingv1.Ingress{}, &networkingv1.IngressList{}, func(cluster *rayv1.RayCluster) []string {
 			return []string{ingressName(cluster)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -14,11 +15,16 @@ import (
 
 // Plan decides what to do for a RayCluster. It is a pure function of its arguments.
 func Plan(s Snapshot, settings Settings, now time.Time) action.Plan {
-	if s.Cluster == nil || s.Cluster.DeletionTimestamp != nil || !ours(s.Cluster.Spec.ManagedBy) {
+	if s.Cluster == nil || !ours(s.Cluster.Spec.ManagedBy) {
 		return action.Plan{}
 	}
 	p := &planner{snapshot: s, cluster: s.Cluster, settings: settings, now: now, incarnations: maps.Clone(s.Cluster.Status.Incarnations)}
-	p.invalid = Validate(s.Cluster)
+	p.plan.Known = action.Told(s.Holds)
+	if s.Cluster.DeletionTimestamp != nil {
+		p.deleted()
+		return p.plan
+	}
+	p.invalid = Validate(s.Cluster, settings)
 	p.chooseSpec()
 	p.suspend = nextSuspendPhase(s)
 	if !p.frozen {
@@ -33,8 +39,8 @@ func Plan(s Snapshot, settings Settings, now time.Time) action.Plan {
 		p.workers()
 		p.removedGroups()
 	}
-	p.plan.Known = action.Told(s.Holds)
 	p.plan.Status, p.plan.Events = p.status()
+	p.finalizer()
 	if p.plan.Status != nil {
 		p.plan.Events = append(p.plan.Events, p.events...)
 	}
@@ -67,6 +73,8 @@ type planner struct {
 	collisions []string
 	// events speak of what the status written with them says.
 	events []action.Event
+	// storage says what is wrong with the volume of the GCS; it is empty when nothing is.
+	storage metav1.Condition
 	// waits say what the plan puts off, and until when.
 	waits       []string
 	byGroup     map[string][]*corev1.Pod

@@ -74,6 +74,13 @@ func (w *world) do(actions []action.Action, now time.Time) []string {
 		case action.Apply:
 			w.own(a.Object)
 			did = append(did, "apply "+a.Object.GetName())
+		case action.Finalizers:
+			w.Cluster = w.Cluster.DeepCopy()
+			w.Cluster.Finalizers = a.Want
+			did = append(did, fmt.Sprintf("finalizers %v", a.Want))
+		case action.Update:
+			w.own(a.Object)
+			did = append(did, "update "+a.Object.GetName())
 		case action.MakeToken:
 			secret := a.Secret.DeepCopy()
 			w.tokens++

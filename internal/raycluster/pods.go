@@ -28,7 +28,7 @@ func HeadPod(cluster *rayv1.RayCluster, settings Settings, incarnation int64) *c
 		(*build).completeParams,
 		(*build).copyOverwriteAnnotation,
 		(*build).addAutoscaler,
-		(*build).markFaultTolerance,
+		(*build).setStorage,
 		(*build).addMetricsPort,
 		(*build).setAuth,
 		(*build).addSidecars,
@@ -60,6 +60,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 		(*build).completeParams,
 		(*build).copyOverwriteAnnotation,
 		(*build).neverRestart,
+		(*build).awaitHead,
 		(*build).addMetricsPort,
 		(*build).setAuth,
 		(*build).addSidecars,
@@ -176,11 +177,6 @@ func (b *build) copyOverwriteAnnotation() {
 	if strings.EqualFold(b.cluster.Annotations[rayv1.AnnotationOverwriteContainerCommand], "true") {
 		b.annotate(rayv1.AnnotationOverwriteContainerCommand, "true")
 	}
-}
-
-// markFaultTolerance says that the head's state does not outlive its Pod. Clients read it from the head Pod.
-func (b *build) markFaultTolerance() {
-	b.annotate(rayv1.AnnotationFTEnabled, "false")
 }
 
 func (b *build) addMetricsPort() {

@@ -77,7 +77,7 @@ func units(pods []*corev1.Pod, group *rayv1.WorkerGroupSpec) int {
 
 // acted is the spec that counts: the present one, or the last one that made sense.
 func (h *history) acted() *rayv1.RayClusterSpec {
-	p := &planner{snapshot: h.Snapshot, cluster: h.Cluster, invalid: Validate(h.Cluster)}
+	p := &planner{snapshot: h.Snapshot, cluster: h.Cluster, invalid: Validate(h.Cluster, DefaultSettings())}
 	p.chooseSpec()
 	return &p.cluster.Spec
 }

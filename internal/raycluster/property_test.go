@@ -79,7 +79,7 @@ func newHistory(t *rapid.T) *history {
 
 // forget is what a crash does.
 func (h *history) forget() {
-	h.streaks, h.specs, h.Holds = NewStreaks(), NewSpecs(), map[string]action.Hold{}
+	h.streaks, h.specs, h.Holds = NewStreaks(), NewSpecs(DefaultSettings()), map[string]action.Hold{}
 }
 
 func (h *history) edit(change func(*rayv1.RayClusterSpec)) {

@@ -51,7 +51,7 @@ func TestClustersOfSamplesAreAcceptedAndBuilt(t *testing.T) {
 }
 
 func buildSample(t *testing.T, cluster *rayv1.RayCluster) {
-	if errs := Validate(cluster); len(errs) > 0 {
+	if errs := Validate(cluster, DefaultSettings()); len(errs) > 0 {
 		t.Errorf("the cluster is refused: %v", errs)
 	}
 	head := HeadPod(cluster, DefaultSettings(), 1)

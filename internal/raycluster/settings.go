@@ -20,6 +20,10 @@ type Settings struct {
 	RandomPodDelete bool
 	// Routes makes Routes of OpenShift instead of Ingresses.
 	Routes bool
+	// RedisCleanup removes the keys of a cluster from Redis when it is deleted.
+	RedisCleanup bool
+	// EmbeddedStorage allows clusters whose GCS keeps its state on a volume of the head.
+	EmbeddedStorage bool
 	// OperatorVersion is written on head Pods and into Ray's usage statistics.
 	OperatorVersion string
 	// DefaultContainerEnvs are added to Ray containers that have no variable of the same name.
@@ -36,5 +40,5 @@ type Settings struct {
 
 // DefaultSettings returns the settings of an operator that was told nothing, apart from its version.
 func DefaultSettings() Settings {
-	return Settings{InjectInitContainer: true, InjectProbes: true}
+	return Settings{InjectInitContainer: true, InjectProbes: true, RedisCleanup: true}
 }

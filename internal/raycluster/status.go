@@ -2,6 +2,7 @@ package raycluster
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,7 @@ func (p *planner) status() (*action.StatusWrite, []action.Event) {
 	st := &next.Status
 	st.ObservedGeneration = base.Generation
 	st.Incarnations = p.incarnations
+	st.RedisStorages = storages(p.cluster)
 	p.counts(st)
 	p.locations(st)
 	events := p.conditions(st)
@@ -160,6 +162,10 @@ func whatChanged(before, after *rayv1.RayClusterStatus) string {
 		return "conditions changed"
 	case !maps.Equal(before.Incarnations, after.Incarnations):
 		return "incarnations are handed out"
+	case !slices.Equal(stages(before.Recoveries), stages(after.Recoveries)):
+		return "what a loss took"
+	case !equality.Semantic.DeepEqual(before.RedisStorages, after.RedisStorages):
+		return "where the head keeps its state in Redis"
 	case before.ReadyWorkerReplicas != after.ReadyWorkerReplicas:
 		return "ready workers changed"
 	default:

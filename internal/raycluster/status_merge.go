@@ -2,8 +2,10 @@ package raycluster
 
 import (
 	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -35,6 +37,8 @@ func urgent(before, after *rayv1.RayClusterStatus) bool {
 		before.Reason != after.Reason ||
 		before.ObservedGeneration != after.ObservedGeneration ||
 		!maps.Equal(before.Incarnations, after.Incarnations) ||
+		!slices.Equal(stages(before.Recoveries), stages(after.Recoveries)) ||
+		!equality.Semantic.DeepEqual(before.RedisStorages, after.RedisStorages) ||
 		!maps.Equal(verdicts(before.Conditions), verdicts(after.Conditions))
 }
 

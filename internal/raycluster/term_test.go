@@ -19,6 +19,7 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/ray/poll"
 )
 
 // terms is a Gate that is in one term after another.
@@ -54,7 +55,7 @@ func TestAnotherTermBeginsWithoutTheRefusalsOfTheLast(t *testing.T) {
 	api := builder.WithObjects(cluster).Build()
 	gate := &terms{number: 3}
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	r := &Reconciler{Reader: api, Gate: gate, Holds: action.NewHolds(), Streaks: NewStreaks(), Specs: NewSpecs(), Settings: DefaultSettings(), Clock: clock,
+	r := &Reconciler{Reader: api, Gate: gate, Holds: action.NewHolds(), Streaks: NewStreaks(), Specs: NewSpecs(DefaultSettings()), Losses: NewLosses(), Census: nobody{}, Settings: DefaultSettings(), Clock: clock,
 		Executor: &action.Executor{Client: api, Live: api, Gate: gate, Events: events.NewFakeRecorder(100), Made: action.NewDoubtful(clock), Parallel: 1}}
 	look := func() {
 		t.Helper()
@@ -77,3 +78,10 @@ func TestAnotherTermBeginsWithoutTheRefusalsOfTheLast(t *testing.T) {
 		t.Errorf("%d Pods (%v); the head is made at once, and not when the refusal of the last term is over", len(pods.Items), err)
 	}
 }
+
+// nobody answers no question.
+type nobody struct{}
+
+func (nobody) Track(poll.Target)                             {}
+func (nobody) Forget(poll.Key)                               {}
+func (nobody) Observation(poll.Key) (poll.Observation, bool) { return poll.Observation{}, false }

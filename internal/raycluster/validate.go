@@ -23,8 +23,6 @@ const (
 
 	envAutoscalerV2     = "RAY_enable_autoscaler_v2"
 	envAutoscalerStart  = "KUBERAY_GEN_AUTOSCALER_START_CMD"
-	envRedisUsername    = "REDIS_USERNAME"
-	paramRedisUsername  = "redis-username"
 	paramLabels         = "labels"
 	headGroupDescribed  = "the name of the head's own group"
 	firstContainerRays  = "must hold at least one container: the first one runs Ray"
@@ -33,9 +31,12 @@ const (
 
 // Validate returns what is wrong with a RayCluster. Each error names the field, its value and the rule. The API server
 // checks many of these rules on its own; an object that was stored under older rules is caught here.
-func Validate(cluster *rayv1.RayCluster) []error {
+func Validate(cluster *rayv1.RayCluster, settings Settings) []error {
 	v := &validator{cluster: cluster, spec: &cluster.Spec}
 	v.name()
+	if embedded(cluster) && !settings.EmbeddedStorage {
+		v.invalid(field.NewPath("spec", "gcsFaultToleranceOptions", "backend"), rayv1.GcsBackendRocksDB, embeddedGateOff)
+	}
 	v.all(field.NewPath("spec"))
 	errs := make([]error, 0, len(v.errs))
 	for _, err := range v.errs {
@@ -63,11 +64,11 @@ func (v *validator) all(spec *field.Path) {
 	headPath := spec.Child("headGroupSpec")
 	v.template(headPath, &head.Template)
 	v.params(headPath, head.RayStartParams, head.Resources, head.Labels)
-	v.redisUsername(headPath)
 	for i := range v.spec.WorkerGroupSpecs {
 		v.group(spec.Child("workerGroupSpecs").Index(i), &v.spec.WorkerGroupSpecs[i])
 	}
 	v.groupNames(spec.Child("workerGroupSpecs"))
+	v.faultTolerance(spec)
 	v.autoscaling(spec)
 	v.auth(spec.Child("authOptions"))
 	v.upgradeStrategy(spec.Child("upgradeStrategy", "type"))
@@ -116,34 +117,12 @@ func (v *validator) params(group *field.Path, params, resources, labels map[stri
 	}
 }
 
-// redisUsername refuses the ways in which a user name for Redis does not reach everything that needs it.
-func (v *validator) redisUsername(head *field.Path) {
-	const rule = "must be written as spec.gcsFaultToleranceOptions.redisUsername"
-	if value, ok := v.spec.HeadGroupSpec.RayStartParams[paramRedisUsername]; ok {
-		v.invalid(head.Child("rayStartParams").Key(paramRedisUsername), value, rule)
-	}
-	if env := v.headEnv(envRedisUsername); env != nil {
-		v.invalid(v.headEnvPath(), envRedisUsername, rule)
-	}
-}
-
 func (v *validator) headEnvPath() *field.Path {
 	return field.NewPath("spec", "headGroupSpec", "template", "spec", "containers").Index(0).Child("env")
 }
 
 // headEnv returns a variable of the head's Ray container, or nil.
-func (v *validator) headEnv(name string) *corev1.EnvVar {
-	containers := v.spec.HeadGroupSpec.Template.Spec.Containers
-	if len(containers) == 0 {
-		return nil
-	}
-	env := containers[0].Env
-	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &env[i]
-}
+func (v *validator) headEnv(name string) *corev1.EnvVar { return envNamed(headEnvOf(v.cluster), name) }
 
 func (v *validator) group(path *field.Path, group *rayv1.WorkerGroupSpec) {
 	v.template(path, &group.Template)

@@ -180,7 +180,7 @@ func TestValidate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for i, err := range Validate(test.cluster) {
+			for i, err := range Validate(test.cluster, DefaultSettings()) {
 				text := err.Error()
 				if i < len(test.want) && strings.HasPrefix(text, test.want[i]) {
 					text = test.want[i]
@@ -200,16 +200,16 @@ func TestNotServed(t *testing.T) {
 		c.Spec.TLSOptions = &rayv1.TLSOptions{}
 		c.Spec.HeadGroupSpec.EnableIngress = ptr.To(true)
 		c.Spec.UpgradeStrategy = &rayv1.RayClusterUpgradeStrategy{Type: ptr.To(rayv1.RayClusterRecreate)}
+		c.Spec.GcsFaultToleranceOptions = &rayv1.GcsFaultToleranceOptions{}
 	}).Spec); got != nil {
 		t.Errorf("given nothing but what is served or switched off, not served are %v", got)
 	}
 	got := NotServed(&demoCluster(func(c *rayv1.RayCluster) {
-		c.Spec.GcsFaultToleranceOptions = &rayv1.GcsFaultToleranceOptions{}
 		c.Spec.TLSOptions = &rayv1.TLSOptions{Enabled: ptr.To(true)}
 		c.Spec.NetworkPolicy = &rayv1.NetworkPolicyConfig{}
 		c.Spec.HistoryServerOptions = &rayv1.HistoryServerOptions{}
 	}).Spec)
-	want := []string{"spec.gcsFaultToleranceOptions", "spec.tlsOptions.enabled", "spec.networkPolicy", "spec.historyServerOptions"}
+	want := []string{"spec.tlsOptions.enabled", "spec.networkPolicy", "spec.historyServerOptions"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not served (-want +got):\n%s", diff)
 	}

@@ -60,7 +60,7 @@ func (p *planner) headLost() string {
 		return "" // nothing was sent
 	case p.s.Cluster == nil:
 		return fmt.Sprintf("RayCluster %s is gone", p.st.RayClusterName)
-	case faultTolerant(p.s.Cluster), p.sameSession(submission):
+	case raycluster.FaultTolerant(p.s.Cluster), p.sameSession(submission):
 		return ""
 	case p.headPodLost(submission):
 		return fmt.Sprintf("head Pod %s is gone", submission.HeadPod)
@@ -118,11 +118,6 @@ func lastEnd(head *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// faultTolerant tells whether the job records of a cluster outlive its head.
-func faultTolerant(cluster *rayv1.RayCluster) bool {
-	return cluster.Spec.GcsFaultToleranceOptions != nil || strings.EqualFold(cluster.Annotations[rayv1.AnnotationFTEnabled], "true")
 }
 
 // lost ends the attempt of a job that got to Ray, or may have, and that is not there any more. It is never run a second

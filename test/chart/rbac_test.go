@@ -17,6 +17,7 @@ import (
 func operatorRights() []string {
 	return []string{
 		"/events: get list watch",
+		"/persistentvolumeclaims: create get list patch watch",
 		"/pods/resize: patch",
 		"/pods: create delete get list patch watch",
 		"/secrets: create delete get list watch",

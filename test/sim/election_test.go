@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/heliostat-io/heliostat/internal/leadership"
@@ -37,7 +39,9 @@ type holder struct {
 // deleted nothing can be made.
 func (w *world) admit(r kube.Request) error {
 	if w.vanishing && r.Verb == kube.Create {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: r.Kind}, r.Name.Name, errors.New("the namespace is being terminated"))
+		refused := apierrors.NewForbidden(schema.GroupResource{Resource: r.Kind}, r.Name.Name, errors.New("the namespace is being terminated"))
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		return refused
 	}
 	if !isOperator(r.Sender) || w.plan.broken == noFence || r.Sender.UID == w.holder.uid {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,7 @@ func (w *world) deeds() []deed {
 	for _, stored := range w.server.List("Pod") {
 		add(w.kubelet(stored.(*corev1.Pod)))
 		add(w.submitter(stored.(*corev1.Pod)))
+		add(w.cleaner(stored.(*corev1.Pod)))
 	}
 	for _, stored := range w.server.List("Job") {
 		add(w.jobController(stored.(*batchv1.Job)))
@@ -67,6 +69,8 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 		}}
 	}
 	switch {
+	case pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0:
+		return nil
 	case pod.DeletionTimestamp != nil:
 		return &deed{"kubelet has stopped " + pod.Name, func() { w.must(w.server.Remove("kubelet", pod, true)) }}
 	case pod.Spec.NodeName == "":
@@ -74,6 +78,7 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 	case pod.Status.Phase == corev1.PodPending && w.secretsThere(pod):
 		return change("start", func(p *corev1.Pod) {
 			w.ips++
+			w.writesToRedis(p)
 			p.Status.Phase, p.Status.PodIP = corev1.PodRunning, fmt.Sprintf("10.0.%d.%d", w.ips/250, w.ips%250+1)
 			for _, container := range p.Spec.Containers {
 				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: container.Name, State: running()})
@@ -91,7 +96,7 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 					all = corev1.ConditionFalse
 				}
 			}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all, LastTransitionTime: metav1.NewTime(w.now())}}
 		})
 	}
 	return nil
@@ -112,7 +117,7 @@ func (w *world) probed(pod *corev1.Pod) *deed {
 			if status.Ready {
 				all = corev1.ConditionTrue
 			}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: all, LastTransitionTime: metav1.NewTime(w.now())}}
 		}))
 	}}
 }

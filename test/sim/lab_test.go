@@ -58,7 +58,7 @@ func newLab(t *testing.T, wanted func(scenario) bool) *lab {
 	schema, err := kube.NewSchema(scheme,
 		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{},
 			&appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{}},
-		[]client.Object{&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
+		[]client.Object{&corev1.Service{}, &corev1.PersistentVolumeClaim{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,7 +212,7 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 	}
 	err := errors.Join(
 		(&raycluster.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
-			Specs: raycluster.NewSpecs(), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
+			Losses: raycluster.NewLosses(), Census: newNoActors(p), Specs: raycluster.NewSpecs(raycluster.DefaultSettings()), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
 		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller, Memory: rayjob.NewMemory(),
 			Settings: jobSettings(), Clock: p, Bell: jobs}).SetupWithManager(mgr),
 		(&rayservice.Reconciler{Reader: p.sight(client), Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Dashboards: p.poller, Proxies: p.poller,
@@ -342,13 +342,13 @@ func (s panicSink) WithValues(...any) logr.LogSink { return s }
 // WithName returns the same sink.
 func (s panicSink) WithName(string) logr.LogSink { return s }
 
-// listener takes events, and keeps those that tell of a job which may run on, or of requests that may be cut.
+// listener takes events, and keeps those that tell of what may go on, stay, or be cut.
 type listener struct{ world *world }
 
 // Eventf takes one event.
 func (l listener) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
 	switch reason {
-	case "FailedToStopRayJob":
+	case "FailedToStopRayJob", "RedisCleanupFailed", "ForceDeletedStuckCluster":
 		l.world.gaveUp = append(l.world.gaveUp, fmt.Sprintf(note, args...))
 	case "DrainLimitReached":
 		l.world.cut = append(l.world.cut, fmt.Sprintf(note, args...))

@@ -53,7 +53,7 @@ type scenario struct {
 	requests time.Duration
 	// proxyTime is how long the proxies of Serve take to come up.
 	proxyTime time.Duration
-	// stuck means that at some time the spec cannot be served as it is, and the operator says so.
+	// stuck means that at some time what is asked for cannot be done, and the operator says so.
 	stuck bool
 	// inPlace means that a cluster whose spec has changed goes on serving.
 	inPlace bool
@@ -100,7 +100,7 @@ func clusterScenarios() []scenario {
 	plain := func(edits ...func(*rayv1.RayCluster)) func() []object {
 		return func() []object { return []object{demoCluster(edits...)} }
 	}
-	return []scenario{
+	return append(redisScenarios(plain), []scenario{
 		{name: "a cluster grows and shrinks", anyTime: true, objects: plain(),
 			changes: []change{scale(3), scale(1)}},
 		{name: "a cluster loses its head, then its workers", objects: plain(),
@@ -138,7 +138,7 @@ func clusterScenarios() []scenario {
 				w.removeAll("RayCluster", func(object) bool { return true })
 				w.must(w.server.Add(demoCluster()))
 			}}}},
-	}
+	}...)
 }
 
 func template(name string) corev1.PodTemplateSpec {

@@ -174,7 +174,7 @@ func (w *world) settle(changes *[]change) {
 		if happened {
 			continue
 		}
-		if w.mono-quietSince > quiet || !w.advance() {
+		if w.mono-quietSince > quiet && !w.observing() || !w.advance() {
 			w.excused = false
 			return
 		}
@@ -339,6 +339,7 @@ func play(w *world) result {
 func (w *world) judgeSettled() {
 	w.judgeJobsAtEnd()
 	w.judgeServicesAtEnd()
+	w.judgeRedisAtEnd()
 }
 
 // handOver lets another process lead, which must find nothing to do: what is settled stays so.

@@ -92,7 +92,7 @@ func (w *world) podsOf(owner object) []*corev1.Pod {
 
 // submitterIn returns the index of the container that submits, or a negative number.
 func submitterIn(pod *corev1.Pod) int {
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" && !emptiesRedis(pod) {
 		return 0
 	}
 	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == submitterName })

@@ -37,9 +37,10 @@ var recipe embed.FS
 func Name() string { return "docker.io/heliostat/ray:" + RayVersion }
 
 // Names lists every name that the image is loaded under: its own first, then
-// those that samples and charts for KubeRay use for images that run on a CPU.
+// those that samples and charts for KubeRay use for images that run on a CPU, and
+// for Redis.
 func Names() []string {
-	names := []string{Name()}
+	names := []string{Name(), "docker.io/library/redis:7.4.0"}
 	for _, tag := range []string{
 		RayVersion, RayVersion + "-py311",
 		"2.46.0", "2.51.0", "2.52.0", "2.52.0-py310", "2.53.0", "2.55.0", "2.55.1", "2.56.0",
@@ -51,10 +52,10 @@ func Names() []string {
 }
 
 // debianPackages lists what is installed beside Debian's essential packages:
-// what Ray itself needs, and the commands that start scripts and exec probes of
-// Ray Pods call.
+// what Ray itself needs, the commands that start scripts and exec probes of Ray
+// Pods call, and a Redis server for the samples that bring one.
 func debianPackages() []string {
-	return []string{"ca-certificates", "openssl", "procps", "python3", "python3-pip", "wget"}
+	return []string{"ca-certificates", "openssl", "procps", "python3", "python3-pip", "redis-server", "wget"}
 }
 
 // bootstrapArgs returns the arguments of mmdebstrap. No mirror is named: it takes

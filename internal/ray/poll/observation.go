@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/heliostat-io/heliostat/internal/ray/census"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -52,6 +53,8 @@ const (
 	AskProxy
 	// AskTraffic asks a Pod, in its metrics, how many requests its Serve proxies are answering.
 	AskTraffic
+	// AskCensus asks the dashboard for all nodes and actors, and for the version of Ray.
+	AskCensus
 )
 
 // Presence says whether Ray knows the job of a target.
@@ -89,6 +92,8 @@ type Observation struct {
 	Job *dashboard.JobDetails
 	// Serve is the last report of Ray Serve, with AskServe; nil before the first answer.
 	Serve *dashboard.ServeDetails
+	// Ledger is what is known of the actors, with AskCensus; nil before the first answer. Nobody is told when it changes.
+	Ledger *census.Ledger
 	// Traffic is what the Serve proxies of a Pod were last busy with, with AskTraffic; nil before the first answer.
 	Traffic *dashboard.ServeTraffic
 	// QuietSince is since when Traffic has shown no request: the time of the first of an unbroken row of answers with
@@ -117,6 +122,7 @@ type answer struct {
 	job      *dashboard.JobDetails
 	serve    *dashboard.ServeDetails
 	traffic  *dashboard.ServeTraffic
+	census   *dashboard.Census
 	err      error
 }
 
@@ -135,6 +141,9 @@ func (o Observation) after(a answer, version dashboard.Version) Observation {
 	o.JobFound, o.Job = a.presence, a.job
 	o.QuietSince = o.quiet(a)
 	o.Serve, o.Traffic = a.serve, a.traffic
+	if a.census != nil {
+		o.Ledger = o.Ledger.After(a.census, version.Session, a.asked)
+	}
 	o.SessionName, o.RayVersion = version.Session, version.Ray
 	o.Err, o.Failures, o.FailingSince = nil, 0, time.Time{}
 	return o

@@ -83,6 +83,8 @@ func ask(ctx context.Context, client *dashboard.Client, q question) reply {
 		return askProxy(ctx, client, q)
 	case AskTraffic:
 		return askTraffic(ctx, client, q)
+	case AskCensus:
+		return askCensus(ctx, client, q)
 	}
 	return askJob(ctx, client, q)
 }
@@ -121,11 +123,35 @@ func askJob(ctx context.Context, client *dashboard.Client, q question) reply {
 }
 
 // errReplaced says that the session changed again and again while Serve was asked for.
-var errReplaced = errors.New("the head was replaced while Ray Serve was asked for its report")
+var errReplaced = errors.New("the head was replaced while it was asked")
 
-// askServe asks for the report of Serve. Both a full and an empty report have consequences, so it counts only if the head
-// was in the same session before it and after it; a session never comes back. Otherwise it is asked for once more.
+// askServe asks for the report of Serve. Both a full and an empty report have consequences.
 func askServe(ctx context.Context, client *dashboard.Client, q question) reply {
+	return inOneSession(ctx, client, q, func(r *reply) error {
+		serve, err := client.Serve(ctx)
+		if err != nil {
+			return fmt.Errorf("asking for the report of Ray Serve: %w", err)
+		}
+		r.serve = serve
+		return nil
+	})
+}
+
+// askCensus asks for all nodes and actors. Those that one life of the head does not name are lost for the next one.
+func askCensus(ctx context.Context, client *dashboard.Client, q question) reply {
+	return inOneSession(ctx, client, q, func(r *reply) error {
+		census, err := client.Census(ctx)
+		if err != nil {
+			return fmt.Errorf("asking for nodes and actors: %w", err)
+		}
+		r.census = census
+		return nil
+	})
+}
+
+// inOneSession asks for something that counts only if the head was in the same session before it and after it; a session
+// never comes back. Otherwise it is asked for once more.
+func inOneSession(ctx context.Context, client *dashboard.Client, q question, ask func(*reply) error) reply {
 	r := reply{answer: answer{asked: q.asked}}
 	before := q.known
 	if before.Ray == "" {
@@ -137,9 +163,7 @@ func askServe(ctx context.Context, client *dashboard.Client, q question) reply {
 		before = version
 	}
 	for range 2 {
-		serve, err := client.Serve(ctx)
-		if err != nil {
-			r.err = fmt.Errorf("asking for the report of Ray Serve: %w", err)
+		if r.err = ask(&r); r.err != nil {
 			return r
 		}
 		after, err := client.Version(ctx)
@@ -149,13 +173,11 @@ func askServe(ctx context.Context, client *dashboard.Client, q question) reply {
 		}
 		r.version = &after
 		if after.Session == before.Session {
-			r.serve = serve
 			return r
 		}
 		before = after
 	}
-	r.err = errReplaced
-	return r
+	return reply{answer: answer{asked: q.asked, err: errReplaced}, version: r.version}
 }
 
 // askProxy asks a Serve proxy whether it takes requests.

@@ -43,7 +43,6 @@ func section() table.Section[*env] {
 		Prefix: "CL", LastRow: 128, Cases: cases(),
 		// Rows that belong to other parts of the project.
 		Excluded: []table.Range{
-			{First: 71, Last: 83, Why: "fault tolerance of the GCS (Redis, embedded store): not served yet, has its own issue"},
 			{First: 115, Last: 121, Why: "batch schedulers: not served yet, have their own issue"},
 			{First: 122, Last: 125, Why: "network policies and mTLS: not served yet, have their own issue"},
 		},
@@ -54,7 +53,7 @@ func section() table.Section[*env] {
 
 func cases() []Case {
 	all := slices.Concat(creationCases(), statusCases(), countCases(), deletionCases(), replacementCases(), refusalCases(),
-		serviceCases(), multiHostCases(), multiHostTroubleCases(), suspendCases(), autoscalerCases(), recreateCases(), authCases(),
+		serviceCases(), multiHostCases(), multiHostTroubleCases(), suspendCases(), autoscalerCases(), recreateCases(), storageCases(), authCases(),
 		ingressCases(), validationCases(), identityCases())
 	slices.SortFunc(all, func(a, b Case) int { return a.Row - b.Row })
 	return all

@@ -33,7 +33,7 @@ func reports() []Report {
 		{Number: 58, What: "a head Service with an address, where new ones have none", Right: "it keeps the address; the upgrade gets to its end", Run: keepsTheAddress},
 		{Number: 59, What: "a healthy service", Right: "its status is written only when something changes", Run: writesNothing},
 		{Number: 60, What: "the API server stalls for longer than a lease lasts, with two replicas", Right: "both go on, one of them leads afterwards, no Pod is touched", Run: stalls},
-		{Number: 61, What: "Redis, a queue suspends the clean-up Job of an owner that is being deleted", Right: "the deletion ends in bounded time", Elsewhere: "not served yet: fault tolerance of the GCS has its own issue"},
+		{Number: 61, What: "Redis, a queue suspends the clean-up Job of an owner that is being deleted", Right: "the deletion ends in bounded time", Elsewhere: "TestAQueueThatSuspendsTheCleanUpHoldsNoCluster in test/conformance/raycluster"},
 		{Number: 62, What: "many Pods of others", Right: "the operator neither lists nor keeps them", Run: keepsNoForeignPods, Elsewhere: "TestCachesAreNarrow in internal/operator"},
 		{Number: 63, What: "the plugin submits a job whose working directory does not exist", Right: "the error is printed", Elsewhere: "not served yet: the kubectl plugin has its own issue"},
 	}

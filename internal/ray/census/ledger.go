@@ -1,0 +1,252 @@
+// Package census remembers what became of the actors of a Ray cluster. Ray itself tells only where they are now: an actor that
+// was started anew on another node does not say which one it has left, and a new head knows nothing of the actors of the one
+// before. A Ledger compares one answer with the next.
+package census
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+)
+
+// memory is how long it is remembered that an actor has left a node.
+const memory = 15 * time.Minute
+
+// Ledger is what is known of a Ray cluster after an answer. It is never changed: After returns another one.
+type Ledger struct {
+	// Since is when the first answer was asked for: of what was lost before that nothing is known.
+	Since time.Time
+	// At is when the last answer was asked for, and Session the life of the head that gave it.
+	At      time.Time
+	Session string
+	// Actors are those that live, and those that have lost their place or have died lately, by ID.
+	Actors map[string]Actor
+	// Nodes are all that Ray knows, and those that it has forgotten lately, by ID.
+	Nodes map[string]Node
+	// More is how many actors Ray did not tell of, because there are too many.
+	More int
+}
+
+// Node is what is known of one node.
+type Node struct {
+	IP    string
+	Alive bool
+	// AliveAt is the last answer in which it was alive, zero if it never was.
+	AliveAt time.Time
+	// Former means that it belonged to an earlier life of the head, and the next one does not know it.
+	Former bool
+}
+
+// Actor is what is known of one actor.
+type Actor struct {
+	// Label is its name, or its class where it has none.
+	Label string
+	State dashboard.ActorState
+	// Node is where it is, or was last.
+	Node     string
+	Restarts int
+	// Losses are what it has lost lately, at most one by node.
+	Losses []Loss
+}
+
+// Loss tells that an actor has lost its place, or its owner, which is the end of it.
+type Loss struct {
+	// Node is where the actor, or the owner, was.
+	Node string
+	// At is the first answer that told so.
+	At time.Time
+	// Owner means that the owner was lost. That this is a loss, and not the owner's own end, is known when the node is dead.
+	Owner bool
+}
+
+// After returns what is known after one more answer of the given life of the head.
+func (l *Ledger) After(answer *dashboard.Census, session string, at time.Time) *Ledger {
+	if l == nil {
+		l = &Ledger{Since: at, Session: session}
+	}
+	next := &Ledger{Since: l.Since, At: at, Session: session, More: answer.More, Actors: make(map[string]Actor, len(answer.Actors)),
+		Nodes: make(map[string]Node, len(answer.Nodes))}
+	for i := range answer.Nodes {
+		node := &answer.Nodes[i]
+		known := Node{IP: node.IP, Alive: node.State == nodeAlive, AliveAt: l.Nodes[node.ID].AliveAt}
+		if known.Alive {
+			known.AliveAt = at
+		}
+		next.Nodes[node.ID] = known
+	}
+	for i := range answer.Actors {
+		actor := &answer.Actors[i]
+		if known, keep := l.follow(actor, at); keep {
+			next.Actors[actor.ID] = known
+		}
+	}
+	next.mourn(l)
+	return next
+}
+
+const nodeAlive = "ALIVE"
+
+// follow returns what is known of an actor that Ray tells of, and whether it is of interest.
+func (l *Ledger) follow(told *dashboard.Actor, at time.Time) (Actor, bool) {
+	now := Actor{Label: cmp.Or(told.Name, told.Class), State: told.State, Node: told.Node, Restarts: int(told.Restarts)}
+	was, known := l.Actors[told.ID]
+	if known {
+		now.Losses = was.recent(at)
+	}
+	owner, orphan := told.Orphaned()
+	switch {
+	case !known:
+	case was.State != dashboard.ActorDead && orphan:
+		for _, node := range l.NodesAt(owner) {
+			now.lose(Loss{Node: node, At: at, Owner: true})
+		}
+	case was.lostPlace(now) && (now.State != dashboard.ActorDead || told.TakenAway()):
+		now.lose(Loss{Node: was.Node, At: at})
+	}
+	return now, now.State != dashboard.ActorDead || len(now.Losses) > 0
+}
+
+// recent returns the losses that are not long ago.
+func (a Actor) recent(at time.Time) []Loss {
+	var losses []Loss
+	for _, loss := range a.Losses {
+		if at.Sub(loss.At) < memory {
+			losses = append(losses, loss)
+		}
+	}
+	return losses
+}
+
+// lose adds a loss; of each node only the last one counts.
+func (a *Actor) lose(loss Loss) {
+	a.Losses = append(slices.DeleteFunc(a.Losses, func(before Loss) bool { return before.Node == loss.Node }), loss)
+}
+
+// lostPlace tells whether an actor is not any more where it lived.
+func (a Actor) lostPlace(now Actor) bool {
+	if a.State != dashboard.ActorAlive || a.Node == "" {
+		return false
+	}
+	return now.State != dashboard.ActorAlive || now.Node != a.Node || now.Restarts > a.Restarts
+}
+
+// mourn adds what Ray does not tell of any more: nodes and actors of an earlier life of the head, and those whose death is not
+// long ago.
+func (l *Ledger) mourn(before *Ledger) {
+	for id, was := range before.Nodes {
+		if _, told := l.Nodes[id]; !told && l.At.Sub(was.AliveAt) < memory {
+			was.Alive, was.Former = false, was.Former || l.Session != before.Session
+			l.Nodes[id] = was
+		}
+	}
+	for id, was := range before.Actors {
+		_, told := l.Actors[id]
+		was.Losses = was.recent(l.At)
+		switch {
+		case told:
+			continue
+		case was.State != dashboard.ActorDead && l.Session != before.Session:
+			was.State = dashboard.ActorDead
+			was.lose(Loss{Node: was.Node, At: l.At})
+		}
+		if was.State == dashboard.ActorDead && len(was.Losses) > 0 {
+			l.Actors[id] = was
+		}
+	}
+}
+
+// Fate counts what became of the actors that a loss has hit.
+type Fate struct {
+	// Lost are dead for good, Restarting are on their way, Restored were started anew, and Kept have not lost anything.
+	Lost, Restarting, Restored, Kept int
+	// Names are the labels of the lost ones, sorted.
+	Names []string
+	// Settled means that Ray has noticed that the nodes are lost.
+	Settled bool
+}
+
+func (f *Fate) add(a Actor) {
+	switch a.State {
+	case dashboard.ActorDead:
+		f.Lost++
+		f.Names = append(f.Names, a.Label)
+	case dashboard.ActorAlive:
+		f.Restored++
+	default:
+		f.Restarting++
+	}
+}
+
+// NodesAt returns the nodes that live at an address.
+func (l *Ledger) NodesAt(ip string) []string {
+	var ids []string
+	for id, node := range l.Nodes {
+		if node.IP == ip && node.Alive {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// NodesOf returns the nodes at an address that have been alive since a moment: those that are dead by now, or all if none is.
+// It is asked when what ran there is lost, which Ray may have noticed before, and something new may run there already.
+func (l *Ledger) NodesOf(ip string, since time.Time) []string {
+	var alive, dead []string
+	for id, node := range l.Nodes {
+		switch {
+		case node.IP != ip || node.AliveAt.IsZero() || node.AliveAt.Before(since):
+		case node.Alive:
+			alive = append(alive, id)
+		default:
+			dead = append(dead, id)
+		}
+	}
+	if len(dead) > 0 {
+		alive = dead
+	}
+	slices.Sort(alive)
+	return alive
+}
+
+// Outlived tells whether all of the nodes went with an earlier life of the head; it is false of none.
+func (l *Ledger) Outlived(ids []string) bool {
+	return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return !l.Nodes[id].Former })
+}
+
+// withNode tells whether a loss came with the end of its node. What an actor has lost while the node lived on, it has lost by
+// itself. Nodes are asked for before actors, so the actors of one answer may know more than its nodes do.
+func (l *Ledger) withNode(loss Loss) bool {
+	node := l.Nodes[loss.Node]
+	return !node.Alive && !loss.At.Before(node.AliveAt)
+}
+
+// OfNodes tells what became of the actors on nodes that were lost.
+func (l *Ledger) OfNodes(ids []string) Fate {
+	f := Fate{Settled: !slices.ContainsFunc(ids, func(id string) bool { return l.Nodes[id].Alive })}
+	for _, actor := range l.Actors {
+		if slices.ContainsFunc(actor.Losses, func(loss Loss) bool { return slices.Contains(ids, loss.Node) && l.withNode(loss) }) {
+			f.add(actor)
+		}
+	}
+	slices.Sort(f.Names)
+	return f
+}
+
+// OfAll tells what became of all actors since the head was lost. Whoever asks must know that a head that came later has answered.
+func (l *Ledger) OfAll(since time.Time) Fate {
+	f := Fate{Settled: true}
+	for _, actor := range l.Actors {
+		hit := func(loss Loss) bool { return !loss.At.Before(since) && (!loss.Owner || l.withNode(loss)) }
+		switch {
+		case slices.ContainsFunc(actor.Losses, hit):
+			f.add(actor)
+		case actor.State == dashboard.ActorAlive:
+			f.Kept++
+		}
+	}
+	slices.Sort(f.Names)
+	return f
+}

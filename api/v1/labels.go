@@ -90,6 +90,19 @@ const (
 	// AnnotationRedisStorage on a RayCluster says what becomes of its keys in Redis when it is deleted: RedisStorageRetain keeps
 	// them, anything else does not. Heliostat adds it.
 	AnnotationRedisStorage = "heliostat.io/redis-storage"
+	// AnnotationProtectHead on a RayCluster keeps its head from being evicted: ProtectHeadAlways, or ProtectHeadWhileJobsRun.
+	// Unset, nothing does. Heliostat adds it.
+	AnnotationProtectHead = "heliostat.io/protect-head"
+	// ProtectHeadAlways keeps the head from being evicted for as long as the RayCluster is there.
+	ProtectHeadAlways = "Always"
+	// ProtectHeadWhileJobsRun lets the head be evicted when Ray says that no job runs.
+	ProtectHeadWhileJobsRun = "WhileJobsRun"
+	// AnnotationMaxUnavailableWorkers on a RayCluster is how many Pods of each worker group may be evicted at a time, a number
+	// from 0. Unset, nothing keeps them. Heliostat adds it.
+	AnnotationMaxUnavailableWorkers = "heliostat.io/max-unavailable-workers"
+	// AnnotationStuckHeadTimeout on a RayCluster is how many seconds, from 30, a head Pod may be overdue before it is deleted
+	// without waiting for its node. Unset, it is waited for. Heliostat adds it.
+	AnnotationStuckHeadTimeout = "heliostat.io/stuck-head-timeout-seconds"
 	// RedisStorageRetain is the value of AnnotationRedisStorage that keeps the keys.
 	RedisStorageRetain = "Retain"
 	// AnnotationRedisCleanupCPU is what the Pod that empties Redis gets of CPU, as a quantity. Heliostat adds it.

@@ -51,11 +51,21 @@ type RayClusterRecovery struct {
 	State RecoveryState `json:"state"`
 	// actors counts the actors that were hit. It is absent while nothing is known.
 	// +optional
-	Actors *RecoveredActors `json:"actors,omitempty"`
+	Actors *RecoveryCounts `json:"actors,omitempty"`
 	// lostActors are the names, or classes, of actors that are dead for good, at most 10 of them.
 	// +optional
 	// +listType=atomic
 	LostActors []string `json:"lostActors,omitempty"`
+	// placementGroups counts the placement groups that were hit. It is absent where there are none.
+	// +optional
+	PlacementGroups *RecoveryCounts `json:"placementGroups,omitempty"`
+	// jobs counts the submitted jobs whose drivers were hit. It is absent where there are none.
+	// +optional
+	Jobs *RecoveryCounts `json:"jobs,omitempty"`
+	// lostJobs are the submission ids of jobs that are lost, at most 10 of them.
+	// +optional
+	// +listType=atomic
+	LostJobs []string `json:"lostJobs,omitempty"`
 	// durationSeconds is how long it took until nothing was on its way back any more.
 	// +optional
 	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
@@ -64,8 +74,8 @@ type RayClusterRecovery struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RecoveredActors counts actors by what became of them.
-type RecoveredActors struct {
+// RecoveryCounts counts things of one kind by what became of them. Heliostat adds it.
+type RecoveryCounts struct {
 	// lost ones are dead and will not come back.
 	Lost int32 `json:"lost"`
 	// restarting ones are on their way back, without what they had in memory.

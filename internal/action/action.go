@@ -108,6 +108,8 @@ type Apply struct {
 // resourceVersion names. When it has changed since, it stays, and the next plan decides anew.
 type Delete struct {
 	Object client.Object
+	// Now takes a Pod away at once, without its node having said that it has ended.
+	Now bool
 	// Owner, where it is set, must be the controller of Object; otherwise Object belongs to someone else and stays.
 	Owner  client.Object
 	Why    string

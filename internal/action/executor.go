@@ -232,7 +232,11 @@ func (e *Executor) delete(ctx context.Context, a Delete) error {
 	if version != "" {
 		seen.ResourceVersion = &version
 	}
-	err := e.Client.Delete(ctx, copyOf(a.Object), seen, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	options := []client.DeleteOption{seen, client.PropagationPolicy(metav1.DeletePropagationBackground)}
+	if a.Now {
+		options = append(options, client.GracePeriodSeconds(0))
+	}
+	err := e.Client.Delete(ctx, copyOf(a.Object), options...)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -17,7 +17,7 @@ func NewEvents() Events {
 	for _, reason := range []string{"FailedToStopRayJob", "JobLost", "NoDeletionRuleMatches"} {
 		e.WithLabelValues("RayJob", reason, "Warning")
 	}
-	for _, reason := range []string{"ActorsLost", "ForceDeletedStuckCluster", "LossUnknown", "RedisCleanupFailed"} {
+	for _, reason := range []string{"ActorsLost", "JobsLost", "ForceDeletedStuckCluster", "LossUnknown", "RedisCleanupFailed"} {
 		e.WithLabelValues("RayCluster", reason, "Warning")
 	}
 	return e

@@ -131,6 +131,7 @@ func TestEventsAreCounted(t *testing.T) {
 		`heliostat_events_total{kind="RayCluster",reason="ActorsLost",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayCluster",reason="CreatedHeadPod",type="Normal"} 2`,
 		`heliostat_events_total{kind="RayCluster",reason="ForceDeletedStuckCluster",type="Warning"} 0`,
+		`heliostat_events_total{kind="RayCluster",reason="JobsLost",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayCluster",reason="LossUnknown",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayCluster",reason="RedisCleanupFailed",type="Warning"} 0`,
 		`heliostat_events_total{kind="RayJob",reason="FailedToStopRayJob",type="Warning"} 0`,

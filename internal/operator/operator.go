@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -165,12 +166,13 @@ func cacheOptions(cfg config.Config) (cache.Options, error) {
 			&corev1.Event{}: {Field: fields.SelectorFromSet(fields.Set{"involvedObject.kind": "Pod", "reason": diagnose.ReasonFailedMount})},
 			&batchv1.Job{}:  {Label: labels.SelectorFromSet(labels.Set{rayv1.LabelCreatedBy: rayv1.CreatedByOperator})},
 			// Nobody else's Secrets are kept in memory.
-			&corev1.Secret{}:             labelled,
-			&rbacv1.Role{}:               labelled,
-			&rbacv1.RoleBinding{}:        labelled,
-			&appsv1.ControllerRevision{}: labelled,
-			&networkingv1.Ingress{}:      labelled,
-			&corev1.ServiceAccount{}:     {Transform: justIdentity},
+			&corev1.Secret{}:                labelled,
+			&rbacv1.Role{}:                  labelled,
+			&rbacv1.RoleBinding{}:           labelled,
+			&appsv1.ControllerRevision{}:    labelled,
+			&networkingv1.Ingress{}:         labelled,
+			&policyv1.PodDisruptionBudget{}: labelled,
+			&corev1.ServiceAccount{}:        {Transform: justIdentity},
 			// Slices have the labels of their Services.
 			&discoveryv1.EndpointSlice{}: {Label: labels.NewSelector().Add(*ofServe)},
 		},

@@ -48,6 +48,7 @@ func (w *wiring) talkToRay(ctx context.Context, registerer prometheus.Registerer
 	})
 	w.census = poll.New(poll.Options{
 		HTTPClient: web, Timeout: patience, Interval: censusInterval, Registerer: asked(registerer, "census"), Tokens: tokens.of, Clock: w.clock,
+		Notify: func(cluster poll.Key) { w.clusters.Ring(cluster.NamespacedName) },
 	})
 	ofPods := poll.Options{
 		HTTPClient: web, Timeout: podTimeout, Interval: podInterval, MaxBackoff: podMaxBackoff, Concurrency: podConcurrency,

@@ -31,9 +31,10 @@ func (n Node) SetEnvironment(container *corev1.Container, start string, defaults
 			literal("RAY_timeout_ms_task_wait_for_death_info", "0"),
 			literal("RAY_gcs_server_request_timeout_seconds", "5"),
 			literal("RAY_SERVE_KV_TIMEOUT_S", "5"),
-			// Releases differ in what they do without it; see SetGracePeriod.
-			literal("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", strconv.Itoa(drainTimeout)),
 		)
+	}
+	if seconds, is := n.drainTime(); is {
+		AddEnv(container, literal("RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S", strconv.FormatInt(seconds, 10)))
 	}
 	AddEnv(container,
 		literal("RAY_ADDRESS", n.ownGCSAddress()),

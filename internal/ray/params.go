@@ -49,6 +49,8 @@ type Node struct {
 	Resources map[string]string
 	// Labels are Ray's node labels.
 	Labels map[string]string
+	// GracePeriod is how many seconds the user gives the node's Pod for its end, nil where that is not said.
+	GracePeriod *int64
 }
 
 // RunsServeProxy reports whether a proxy of Serve is expected on the node: it then may take requests.

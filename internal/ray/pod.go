@@ -17,18 +17,30 @@ const (
 	sharedMemoryPath   = "/dev/shm"
 )
 
-// Seconds that the Pods of serving clusters have for their end. A node that gets SIGTERM moves its replicas and ends its
-// requests for up to drainTimeout, since Ray 2.57; the rest is for Ray's own shutdown. Kubernetes' usual 30 seconds would
-// end the Pod in between.
+// Seconds of the end of a Pod. A node that gets SIGTERM takes no new work, moves what it can to other nodes and ends its requests
+// for up to RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S, since Ray 2.57, which is 30 by default; shutdownTime is for Ray's own shutdown
+// after that. Kubernetes' usual 30 seconds would end the Pod in between, so that of a serving cluster has gracePeriod.
 const (
 	drainTimeout = 30
 	gracePeriod  = 60
+	shutdownTime = 10
 )
 
 // SetGracePeriod gives a Pod that serves requests the time to end them, unless the user gave it another.
 func (n Node) SetGracePeriod(pod *corev1.PodSpec) {
 	if n.Cluster.serving() && pod.TerminationGracePeriodSeconds == nil {
 		pod.TerminationGracePeriodSeconds = ptr.To[int64](gracePeriod)
+	}
+}
+
+// drainTime is for how many seconds a node that is to end lets its work go on, and false where Ray's own default is to hold: as long
+// as the user gives its Pod, but for the shutdown.
+func (n Node) drainTime() (seconds int64, is bool) {
+	switch {
+	case n.GracePeriod != nil:
+		return max(*n.GracePeriod-shutdownTime, 0), true
+	default:
+		return drainTimeout, n.Cluster.serving()
 	}
 }
 

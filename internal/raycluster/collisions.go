@@ -80,7 +80,7 @@ func shortened(sentences []string, what string) []string {
 
 // collisionReason is the reason that clients know for an object of a kind that cannot be made.
 func collisionReason(sentence string) string {
-	for _, kind := range []string{kindServiceAccount, kindService, kindRoleBinding, kindRole, kindIngress, kindRoute, kindSecret} {
+	for _, kind := range []string{kindServiceAccount, kindService, kindRoleBinding, kindRole, kindIngress, kindRoute, kindSecret, kindBudget} {
 		if strings.Contains(sentence, " "+kind+" ") {
 			return "FailedToCreate" + kind
 		}

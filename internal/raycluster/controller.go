@@ -185,6 +185,7 @@ func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecove
 		r.Census.Forget(key)
 	}
 	seen, _ := r.Census.Observation(key)
+	s.Idle = seen.Err == nil && seen.Ledger != nil && !seen.Ledger.Busy
 	return r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 )
 
-// head keeps exactly one head. A terminating head counts as alive until it is gone: two heads would be two clusters.
+// head keeps exactly one head. A terminating head counts as alive until it is known to be dead: two heads would be two clusters.
 func (p *planner) head() {
 	heads := membersOf(p.snapshot.Pods, rayv1.HeadGroupName)
 	for _, pod := range heads.doomed {
@@ -17,6 +17,7 @@ func (p *planner) head() {
 			p.do(deleteHead(pod, "the head Pod has ended"))
 		}
 	}
+	p.releaseStuckHead(heads.terminating)
 	slices.SortFunc(heads.live, byWorth)
 	recreated := p.recreated()
 	for i, pod := range heads.live {
@@ -29,7 +30,7 @@ func (p *planner) head() {
 			p.do(deleteHead(pod, "another head Pod of this cluster is worth more"))
 		}
 	}
-	if heads.count() > 0 || HeadStaysAway(p.cluster) || p.awaitsToken() || p.awaitsAccount() || p.awaitsFinalizer() || p.sharesClaim() || p.held(rayv1.HeadGroupName) {
+	if p.headLives(heads) || HeadStaysAway(p.cluster) || p.awaitsToken() || p.awaitsAccount() || p.awaitsFinalizer() || p.sharesClaim() || p.held(rayv1.HeadGroupName) {
 		return
 	}
 	p.do(action.Create{
@@ -47,6 +48,15 @@ func (p *planner) head() {
 func HeadStaysAway(cluster *rayv1.RayCluster) bool {
 	return cluster.Annotations[rayv1.AnnotationDisableProvisionedHeadRestart] == "true" &&
 		conditionTrue(cluster, rayv1.ConditionRayClusterProvisioned)
+}
+
+// headLives tells whether a head may be alive. One that has ended, and is held by a finalizer of others, is not; it is still in the
+// way where all heads have one name.
+func (p *planner) headLives(heads members) bool {
+	mayLive := func(pod *corev1.Pod) bool {
+		return !stopped(pod) || len(pod.Finalizers) == 0 || p.settings.DeterministicHeadPodName
+	}
+	return len(heads.live)+len(heads.doomed) > 0 || slices.ContainsFunc(heads.terminating, mayLive)
 }
 
 func deleteHead(pod *corev1.Pod, why string) action.Delete {

@@ -332,7 +332,7 @@ func (o *openLoss) judge(pods []*corev1.Pod, ledger *census.Ledger, now time.Tim
 	switch {
 	case known:
 		o.count(fate, ledger)
-		if fate.Restarting == 0 || over {
+		if fate.Restarting() == 0 || over {
 			o.State, o.DurationSeconds = rayv1.RecoveryComplete, ptr.To(int64(now.Sub(o.noticed)/time.Second))
 		}
 	case over:
@@ -340,9 +340,10 @@ func (o *openLoss) judge(pods []*corev1.Pod, ledger *census.Ledger, now time.Tim
 	}
 }
 
-// blind tells whether what Ray says now cannot be compared with what it said before the loss.
+// blind tells whether what Ray says now cannot be compared with what it said before the loss. What went with a worker is known by
+// its nodes; what went with the head, by what was there before.
 func (o *openLoss) blind(ledger *census.Ledger) bool {
-	return ledger == nil || o.since.IsZero() || !ledger.Since.Equal(o.since) || len(o.nodes) == 0
+	return ledger == nil || o.since.IsZero() || !ledger.Since.Equal(o.since) || len(o.nodes) == 0 && o.Group != rayv1.HeadGroupName
 }
 
 // fate is what Ray says of the actors; known is false while it has not noticed the loss, or cannot be asked.
@@ -376,13 +377,30 @@ func headReady(pods []*corev1.Pod, lost types.UID) bool {
 }
 
 func (o *openLoss) count(fate census.Fate, ledger *census.Ledger) {
-	o.Actors = &rayv1.RecoveredActors{Lost: int32(fate.Lost), Restarting: int32(fate.Restarting), Restored: int32(fate.Restored), Kept: int32(fate.Kept)}
-	o.LostActors = nil
-	for _, name := range fate.Names[:min(len(fate.Names), maxLostNames)] {
-		o.LostActors = append(o.LostActors, excerpt.Beginning(name, maxLostName))
-	}
+	o.Actors, o.PlacementGroups, o.Jobs = ptr.To(countsOf(fate.Actors)), anyOf(fate.Groups), anyOf(fate.Jobs)
+	o.LostActors, o.LostJobs = someNames(fate.Actors.Names), someNames(fate.Jobs.Names)
 	o.Message = ""
 	if ledger.More > 0 {
-		o.Message = fmt.Sprintf("Ray knows %d more actors than it tells of; these are not counted", ledger.More)
+		o.Message = fmt.Sprintf("Ray knows %d more actors or placement groups than it tells of; these are not counted", ledger.More)
 	}
+}
+
+func countsOf(t census.Tally) rayv1.RecoveryCounts {
+	return rayv1.RecoveryCounts{Lost: int32(t.Lost), Restarting: int32(t.Restarting), Restored: int32(t.Restored), Kept: int32(t.Kept)}
+}
+
+// anyOf are the counts, nil when there is nothing to count.
+func anyOf(t census.Tally) *rayv1.RecoveryCounts {
+	if counts := countsOf(t); counts != (rayv1.RecoveryCounts{}) {
+		return &counts
+	}
+	return nil
+}
+
+func someNames(all []string) []string {
+	var some []string
+	for _, name := range all[:min(len(all), maxLostNames)] {
+		some = append(some, excerpt.Beginning(name, maxLostName))
+	}
+	return some
 }

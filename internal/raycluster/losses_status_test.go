@@ -12,6 +12,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
+	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
 // TestAStatusThatIsNotWritten: what became of a loss is told until the status is seen to tell it.
@@ -158,5 +159,73 @@ func TestAnActorThatDoesNotComeBack(t *testing.T) {
 	}
 	if len(events) != 1 || !strings.Contains(events[0].Note, "1 not back after 10m0s") {
 		t.Errorf("events are %+v", events)
+	}
+}
+
+// A head that is lost again before Ray was asked about it has taken what was there before: that is still known.
+func TestAHeadIsLostTwiceInARow(t *testing.T) {
+	w := watch(t)
+	w.later(time.Minute)
+	w.lose("head")
+	w.look()
+	w.look()
+	for range 2 {
+		w.headComes()
+		w.look()
+		w.later(5 * time.Second)
+		w.lose("head")
+		w.look()
+		w.look()
+	}
+	w.headComes()
+	w.look()
+	w.later(time.Minute)
+	w.asked("s", []string{"n1 10.0.0.1 DEAD", "n4 10.0.0.4", "n2 10.0.0.2", "n3 10.0.0.3"}, "h n1 DEAD 0", "a n2 ALIVE 0", "b n3 ALIVE 0")
+	for _, told := range w.look() {
+		if told.State != rayv1.RecoveryComplete || told.Actors.Lost != 1 || told.Actors.Kept != 2 {
+			t.Errorf("the status tells of %+v, actors %+v", told, told.Actors)
+		}
+	}
+}
+
+// Jobs and placement groups are counted for themselves, and named in the event.
+func TestAHeadIsLostWithAJob(t *testing.T) {
+	w := watch(t)
+	answer := &dashboard.Census{Nodes: []dashboard.Node{{ID: "n1", IP: "10.0.0.1", State: "ALIVE"}},
+		Actors: []dashboard.Actor{{ID: "j", Name: "_ray_internal_job_actor_train-x7k2m", Node: "n1", State: dashboard.ActorAlive}},
+		Groups: []dashboard.PlacementGroup{{ID: "g", State: dashboard.GroupCreated, Bundles: []struct {
+			Node string `json:"node_id"`
+		}{{"n1"}}}}}
+	w.ledger = w.ledger.After(answer, "s", w.now)
+	w.later(time.Minute)
+	w.lose("head")
+	w.look()
+	w.look()
+	w.headComes()
+	w.look()
+	w.later(time.Minute)
+	w.asked("s2", []string{"n4 10.0.0.4"})
+	w.Recoveries = w.losses.Note(w.Cluster, w.Pods, w.ledger, w.now)
+	plan := Plan(w.Snapshot, w.settings, w.now)
+	w.pass(w.now)
+	got := w.Cluster.Status.Recoveries[0]
+	if got.State != rayv1.RecoveryComplete {
+		t.Fatalf("the status tells of %+v", got)
+	}
+	if d := cmp.Diff(counts(1, 0, 0, 0), got.Jobs); d != "" {
+		t.Errorf("jobs (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"train-x7k2m"}, got.LostJobs); d != "" {
+		t.Errorf("names of jobs (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(counts(1, 0, 0, 0), got.PlacementGroups); d != "" {
+		t.Errorf("placement groups (-want +got):\n%s", d)
+	}
+	var told []string
+	for _, event := range plan.Events {
+		told = append(told, event.Reason+": "+event.Note)
+	}
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "1 jobs lost: train-x7k2m; placement groups: 1 lost") {
+		t.Errorf("the events say %s", text)
 	}
 }

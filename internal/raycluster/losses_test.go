@@ -79,15 +79,15 @@ func (w *watched) lose(slots ...string) {
 // headComes makes the new head ready.
 func (w *watched) headComes() { w.makeReady(w.pod("head")) }
 
-func counts(lost, restarting, restored, kept int32) *rayv1.RecoveredActors {
-	return &rayv1.RecoveredActors{Lost: lost, Restarting: restarting, Restored: restored, Kept: kept}
+func counts(lost, restarting, restored, kept int32) *rayv1.RecoveryCounts {
+	return &rayv1.RecoveryCounts{Lost: lost, Restarting: restarting, Restored: restored, Kept: kept}
 }
 
 func TestAWorkerIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// says is what Ray says afterwards.
 		nodes, actors []string
-		want          *rayv1.RecoveredActors
+		want          *rayv1.RecoveryCounts
 		state         rayv1.RecoveryState
 		names         []string
 	}{
@@ -128,7 +128,7 @@ func TestAHeadIsLost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		session string
 		actors  []string
-		want    *rayv1.RecoveredActors
+		want    *rayv1.RecoveryCounts
 	}{
 		"with all that Ray knew":     {"s2", nil, counts(3, 0, 0, 0)},
 		"and its state was kept":     {"s", []string{"h n4 ALIVE 1", "a n2 ALIVE 0", "b n3 ALIVE 0"}, counts(0, 0, 1, 2)},

@@ -26,6 +26,7 @@ const (
 	kindRevision       = "ControllerRevision"
 	kindClaim          = "PersistentVolumeClaim"
 	kindJob            = "Job"
+	kindBudget         = "PodDisruptionBudget"
 )
 
 // collisionPause is the wait before a look at what stands where an object of ours should be: its end wakes nobody.
@@ -72,6 +73,7 @@ func (p *planner) wantedObjects() []action.Object {
 	if serve != nil {
 		wanted = append(wanted, serve)
 	}
+	wanted = append(wanted, p.budgets()...)
 	wanted = append(wanted, autoscalerRights(cluster, p.liveHead())...)
 	if entrance := entrance(cluster, p.settings); entrance != nil {
 		p.noteEntrance(head)

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,6 +68,8 @@ type Snapshot struct {
 	LastValid *rayv1.RayClusterSpec
 	// Recoveries are the last losses, as the status is to tell of them.
 	Recoveries []rayv1.RayClusterRecovery
+	// Idle means that Ray has said that no job runs in the cluster.
+	Idle bool
 	// Streaks tell which groups' Pods end soon after they are made, by group.
 	Streaks map[string]Streak
 	// Heads are the head Pods of all clusters in the namespace, where this one keeps the state of its GCS on a volume.
@@ -210,6 +213,7 @@ func ownedKinds(routes bool) map[string]ownedKind {
 			}
 			return []string{cleanupJobName(cluster)}
 		}},
+		kindBudget: {&policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{}, budgetNames},
 		kindIngress: {&networkingv1.Ingress{}, &networkingv1.IngressList{}, func(cluster *rayv1.RayCluster) []string {
 			return []string{ingressName(cluster)}
 		}},

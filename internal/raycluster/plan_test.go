@@ -240,6 +240,21 @@ func TestPlanOfPods(t *testing.T) {
 			given: func() *world { return ready() },
 			when:  func(w *world) { w.pod("head").DeletionTimestamp = ptr.To(metav1.NewTime(planNow)) },
 		},
+		"a terminating head that has ended is replaced, although a finalizer of others holds it": {
+			given: func() *world { return ready() },
+			when: func(w *world) {
+				head := w.pod("head")
+				head.DeletionTimestamp, head.Finalizers, head.Status.Phase = ptr.To(metav1.NewTime(planNow)), []string{"example.com/hold"}, corev1.PodFailed
+			},
+			want: []string{"create head"},
+		},
+		"unless all heads have one name": {
+			given: func() *world { return ready(func(w *world) { w.settings.DeterministicHeadPodName = true }) },
+			when: func(w *world) {
+				head := w.pod("head")
+				head.DeletionTimestamp, head.Finalizers, head.Status.Phase = ptr.To(metav1.NewTime(planNow)), []string{"example.com/hold"}, corev1.PodFailed
+			},
+		},
 		"a lost head is replaced and the workers are left alone": {
 			given: func() *world { return ready() },
 			when: func(w *world) {

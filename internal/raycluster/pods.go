@@ -20,6 +20,7 @@ func HeadPod(cluster *rayv1.RayCluster, settings Settings, incarnation int64) *c
 	b := newBuild(cluster, settings, &head.Template)
 	b.node.Role = ray.Head
 	b.node.Params, b.node.Resources, b.node.Labels = head.RayStartParams, head.Resources, head.Labels
+	b.node.GracePeriod = b.pod.Spec.TerminationGracePeriodSeconds
 	b.pod.Name = HeadPodName(cluster, settings, incarnation)
 	b.pod.Labels = headLabels(cluster)
 	b.slot = PodSlot{Group: rayv1.HeadGroupName, Incarnation: incarnation}
@@ -50,6 +51,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 	b := newBuild(cluster, settings, &group.Template)
 	b.node.Role = ray.Worker
 	b.node.Params, b.node.Resources, b.node.Labels = group.RayStartParams, group.Resources, group.Labels
+	b.node.GracePeriod = b.pod.Spec.TerminationGracePeriodSeconds
 	b.pod.Name = WorkerPodName(cluster, slot)
 	b.pod.Labels = mergeLabels(ownLabels(cluster, rayv1.NodeTypeWorker, group.GroupName), group.Template.Labels, group.Labels)
 	b.slot, b.hosts = slot, group.NumOfHosts

@@ -38,19 +38,33 @@ func recoveryEvent(r *rayv1.RayClusterRecovery) *action.Event {
 	switch {
 	case r.State == rayv1.RecoveryUnknown:
 		return action.Warning("LossUnknown", "Recover", what+": "+r.Message)
-	case r.Actors.Lost == 0:
-		return action.Normal("Recovered", "Recover", fmt.Sprintf("%s, and no actor: %s", what, theOthers(r.Actors)))
+	case r.Actors.Lost > 0:
+		return action.Warning("ActorsLost", "Recover", fmt.Sprintf("%s, and with it %d actors for good: %s; %s%s",
+			what, r.Actors.Lost, strings.Join(r.LostActors, ", "), theOthers(r.Actors), besidesActors(r)))
+	case r.Jobs != nil && r.Jobs.Lost > 0:
+		return action.Warning("JobsLost", "Recover", fmt.Sprintf("%s, and no actor: %s%s", what, theOthers(r.Actors), besidesActors(r)))
 	default:
-		return action.Warning("ActorsLost", "Recover", fmt.Sprintf("%s, and with it %d actors for good: %s; %s",
-			what, r.Actors.Lost, strings.Join(r.LostActors, ", "), theOthers(r.Actors)))
+		return action.Normal("Recovered", "Recover", fmt.Sprintf("%s, and no actor: %s%s", what, theOthers(r.Actors), besidesActors(r)))
 	}
 }
 
-// theOthers says what became of the actors that are not lost.
-func theOthers(actors *rayv1.RecoveredActors) string {
-	text := fmt.Sprintf("%d started anew, %d untouched", actors.Restored, actors.Kept)
-	if actors.Restarting > 0 {
-		text += fmt.Sprintf(", %d not back after %s", actors.Restarting, recoveryLimit)
+// besidesActors says what became of the jobs and placement groups.
+func besidesActors(r *rayv1.RayClusterRecovery) string {
+	var text string
+	if r.Jobs != nil && r.Jobs.Lost > 0 {
+		text += fmt.Sprintf("; %d jobs lost: %s", r.Jobs.Lost, strings.Join(r.LostJobs, ", "))
+	}
+	if g := r.PlacementGroups; g != nil {
+		text += fmt.Sprintf("; placement groups: %d lost, %s", g.Lost, theOthers(g))
+	}
+	return text
+}
+
+// theOthers says what became of those that are not lost.
+func theOthers(counts *rayv1.RecoveryCounts) string {
+	text := fmt.Sprintf("%d started anew, %d untouched", counts.Restored, counts.Kept)
+	if counts.Restarting > 0 {
+		text += fmt.Sprintf(", %d not back after %s", counts.Restarting, recoveryLimit)
 	}
 	return text
 }

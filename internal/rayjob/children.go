@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -151,13 +150,7 @@ func (p *planner) copyClusterStatus() {
 	if p.s.Cluster == nil {
 		return
 	}
-	mirror := *p.s.Cluster.Status.DeepCopy()
-	mirror.Incarnations = nil
-	before := p.st.RayClusterStatus.DeepCopy()
-	before.LastUpdateTime = mirror.LastUpdateTime
-	if !equality.Semantic.DeepEqual(*before, mirror) {
-		p.st.RayClusterStatus = mirror
-	}
+	raycluster.MirrorStatus(&p.st.RayClusterStatus, p.s.Cluster)
 }
 
 // deleteCluster removes the cluster if it is the job's own, and tells whether it is gone. No other path deletes a cluster,

@@ -43,13 +43,7 @@ func (p *planner) clusterStatus(name string, before *rayv1.RayServiceStatuses) r
 	if c == nil {
 		return status
 	}
-	mirror := *c.Object.Status.DeepCopy()
-	mirror.Incarnations = nil
-	old := status.RayClusterStatus.DeepCopy()
-	old.LastUpdateTime = mirror.LastUpdateTime
-	if !equality.Semantic.DeepEqual(*old, mirror) {
-		status.RayClusterStatus = mirror
-	}
+	raycluster.MirrorStatus(&status.RayClusterStatus, c.Object)
 	status.Goal = goalOf(c.Object)
 	status.ReadyServeEndpoints = readyCount(p.s.Endpoints[raycluster.ServeServiceName(name)])
 	if reported(c) {

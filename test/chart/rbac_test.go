@@ -29,6 +29,7 @@ func operatorRights() []string {
 		"gateway.networking.k8s.io/gateways: create delete get list patch watch",
 		"gateway.networking.k8s.io/httproutes: create delete get list patch watch",
 		"networking.k8s.io/ingresses: create delete get list patch watch",
+		"policy/poddisruptionbudgets: create delete get list patch watch",
 		"ray.io/rayclusters/finalizers: update",
 		"ray.io/rayclusters/status: patch",
 		"ray.io/rayclusters: create delete get list patch watch",

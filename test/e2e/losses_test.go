@@ -71,7 +71,7 @@ func TestLossesAreReported(t *testing.T) {
 	g.Expect(told.LostActors).To(ConsistOf("frail"))
 	g.Expect(told.Pod).To(Equal(lost.Name))
 	told = w.recovery(t, g, name, podPatience, rayv1.LostWorker, complete)
-	g.Expect(told.Actors).To(HaveValue(Equal(rayv1.RecoveredActors{Lost: 1, Restored: 1})))
+	g.Expect(told.Actors).To(HaveValue(Equal(rayv1.RecoveryCounts{Lost: 1, Restored: 1})))
 	w.ready(t, g, name)
 
 	cluster := w.ready(t, g, name)

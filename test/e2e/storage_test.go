@@ -120,7 +120,7 @@ func TestStateInRedis(t *testing.T) {
 	w.headIsLost(t, g, "durable")
 	w.counts(t, g, "durable", 3)
 	told := w.recovery(t, g, "durable", podPatience, rayv1.LostHead, complete)
-	g.Expect(told.Actors).To(HaveValue(Equal(rayv1.RecoveredActors{Kept: 1})), "what the report says")
+	g.Expect(told.Actors).To(HaveValue(Equal(rayv1.RecoveryCounts{Kept: 1})), "what the report says")
 
 	redis := w.redisPod(t, g)
 	_, err := w.exec(t.Context(), redis, "sh", "-c", "kill 1")

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ func ownable() []schema.GroupVersionKind {
 		rbacv1.SchemeGroupVersion.WithKind("Role"),
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 		networkingv1.SchemeGroupVersion.WithKind("Ingress"),
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		corev1.SchemeGroupVersion.WithKind("Pod"),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,7 +30,7 @@ func madeBy(t *testing.T, c client.Client, namespace string) []client.Object {
 	var made []client.Object
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &batchv1.JobList{},
-		&networkingv1.IngressList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rayv1.RayClusterList{},
+		&networkingv1.IngressList{}, &policyv1.PodDisruptionBudgetList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &rayv1.RayClusterList{},
 	} {
 		if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)

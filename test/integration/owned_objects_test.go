@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,18 +16,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/test/harness"
 )
 
 // everything asks for one object of each kind that a RayCluster can own.
 func everything(cluster *rayv1.RayCluster) {
 	cluster.Annotations = map[string]string{
-		rayv1.AnnotationEnableServeService: "true", rayv1.AnnotationIngressClass: "nginx", "nginx.ingress.kubernetes.io/x": "y"}
+		rayv1.AnnotationEnableServeService: "true", rayv1.AnnotationIngressClass: "nginx", "nginx.ingress.kubernetes.io/x": "y",
+		rayv1.AnnotationProtectHead: rayv1.ProtectHeadAlways, rayv1.AnnotationMaxUnavailableWorkers: "1"}
 	cluster.Spec.RayVersion = "2.52.0"
 	cluster.Spec.EnableInTreeAutoscaling = ptr.To(true)
 	cluster.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}
 	cluster.Spec.HeadGroupSpec.EnableIngress = ptr.To(true)
 	cluster.Spec.HeadServiceAnnotations = map[string]string{"a": "b"}
+}
+
+// budgetOfWorkers is the name of the PodDisruptionBudget of the first group.
+func budgetOfWorkers(cluster *rayv1.RayCluster) string {
+	return raycluster.WorkerBudgetName(cluster.Name, cluster.Spec.WorkerGroupSpecs[0].GroupName)
 }
 
 func TestOwnedObjectsAreKept(t *testing.T) {
@@ -49,7 +57,8 @@ func TestOwnedObjectsAreKept(t *testing.T) {
 		g := NewWithT(t)
 		c.BecomesReady(t, cluster)
 		for name, object := range map[string]client.Object{"demo-head-svc": &corev1.Service{}, "demo-serve-svc": &corev1.Service{},
-			"demo": &rbacv1.Role{}, "demo-head-ingress": &networkingv1.Ingress{}} {
+			"demo": &rbacv1.Role{}, "demo-head-ingress": &networkingv1.Ingress{},
+			"demo-head": &policyv1.PodDisruptionBudget{}, budgetOfWorkers(cluster): &policyv1.PodDisruptionBudget{}} {
 			g.Expect(get(name, object)).To(Succeed())
 			g.Expect(metav1.IsControlledBy(object, cluster)).To(BeTrue())
 		}
@@ -121,6 +130,8 @@ func TestOwnedObjectsAreKept(t *testing.T) {
 		g.Eventually(gone("demo-head-ingress", &networkingv1.Ingress{})).Should(BeTrue())
 		g.Eventually(gone("demo-serve-svc", &corev1.Service{})).Should(BeTrue())
 		g.Eventually(gone("demo", &rbacv1.Role{})).Should(BeTrue())
+		g.Eventually(gone("demo-head", &policyv1.PodDisruptionBudget{})).Should(BeTrue())
+		g.Eventually(gone(budgetOfWorkers(cluster), &policyv1.PodDisruptionBudget{})).Should(BeTrue())
 	})
 }
 

@@ -71,6 +71,8 @@ func (w *world) kubelet(pod *corev1.Pod) *deed {
 	switch {
 	case pod.DeletionTimestamp != nil && len(pod.Finalizers) > 0:
 		return nil
+	case pod.DeletionTimestamp != nil && w.cutOff[pod.UID]:
+		return nil
 	case pod.DeletionTimestamp != nil:
 		return &deed{"kubelet has stopped " + pod.Name, func() { w.must(w.server.Remove("kubelet", pod, true)) }}
 	case pod.Spec.NodeName == "":

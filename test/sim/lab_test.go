@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +59,7 @@ func newLab(t *testing.T, wanted func(scenario) bool) *lab {
 	schema, err := kube.NewSchema(scheme,
 		[]client.Object{&rayv1.RayCluster{}, &rayv1.RayJob{}, &rayv1.RayService{}, &corev1.Pod{}, &corev1.Secret{}, &corev1.Event{}, &batchv1.Job{},
 			&appsv1.ControllerRevision{}, &discoveryv1.EndpointSlice{}},
-		[]client.Object{&corev1.Service{}, &corev1.PersistentVolumeClaim{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}})
+		[]client.Object{&corev1.Service{}, &corev1.PersistentVolumeClaim{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &networkingv1.Ingress{}, &policyv1.PodDisruptionBudget{}})
 	if err != nil {
 		t.Fatal(err)
 	}

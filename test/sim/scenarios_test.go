@@ -138,7 +138,24 @@ func clusterScenarios() []scenario {
 				w.removeAll("RayCluster", func(object) bool { return true })
 				w.must(w.server.Add(demoCluster()))
 			}}}},
+		{name: "a protected cluster grows, and is protected no more", anyTime: true, objects: plain(withAnnotations(map[string]string{
+			rayv1.AnnotationProtectHead: rayv1.ProtectHeadWhileJobsRun, rayv1.AnnotationMaxUnavailableWorkers: "1"})),
+			changes: []change{scale(3), edit("protected no more", func(c *rayv1.RayCluster) { c.Annotations = nil })}},
+		{name: "the node of a head that goes is cut off", timed: true, objects: plain(withAnnotations(map[string]string{rayv1.AnnotationStuckHeadTimeout: "30"})),
+			changes: []change{{what: "the head's node is cut off", make: cutOffHeads}}},
 	}...)
+}
+
+func withAnnotations(annotations map[string]string) func(*rayv1.RayCluster) {
+	return func(c *rayv1.RayCluster) { c.Annotations = annotations }
+}
+
+// cutOffHeads has heads deleted whose nodes do not say any more what becomes of them.
+func cutOffHeads(w *world) {
+	for _, head := range w.heads() {
+		w.cutOff[head.UID] = true
+		w.must(w.server.Remove("user", head, false))
+	}
 }
 
 func template(name string) corev1.PodTemplateSpec {

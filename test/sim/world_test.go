@@ -60,7 +60,9 @@ type world struct {
 	gaveUp, cut []string
 	// podsMade counts the Pods of each submitter Job; scripts are those in their containers, by Pod.
 	podsMade map[types.UID]int
-	scripts  map[types.UID]*script
+	// cutOff are Pods whose nodes do not say what becomes of them.
+	cutOff  map[types.UID]bool
+	scripts map[types.UID]*script
 	// redis are the parts of Redis in which something is.
 	redis map[string]bool
 	// collected is when the garbage collector was at work last.
@@ -96,7 +98,7 @@ func epoch() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
 
 func newWorld(l *lab, s *scenario, plan plan) *world {
 	w := &world{lab: l, scenario: s, plan: plan, rng: rand.New(rand.NewPCG(plan.seed, 1)), control: make(chan struct{}),
-		podsMade: map[types.UID]int{}, redis: map[string]bool{}, scripts: map[types.UID]*script{}, traffic: map[types.UID]*traffic{}, watch: newWatchdog()}
+		podsMade: map[types.UID]int{}, cutOff: map[types.UID]bool{}, redis: map[string]bool{}, scripts: map[types.UID]*script{}, traffic: map[types.UID]*traffic{}, watch: newWatchdog()}
 	w.server = kube.NewServer(l.schema, w.now)
 	w.server.Admit, w.server.Accepted = w.admit, w.accepted
 	w.server.IgnorePreconditions, w.server.FreshNames = plan.broken == noPreconditions, plan.broken == noNames

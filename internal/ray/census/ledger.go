@@ -1,4 +1,4 @@
-// Package census remembers what became of the actors of a Ray cluster. Ray itself tells only where they are now: an actor that
+// Package census remembers what became of the actors, placement groups and jobs of a Ray cluster. Ray itself tells only where they are now: an actor that
 // was started anew on another node does not say which one it has left, and a new head knows nothing of the actors of the one
 // before. A Ledger compares one answer with the next.
 package census
@@ -23,10 +23,14 @@ type Ledger struct {
 	Session string
 	// Actors are those that live, and those that have lost their place or have died lately, by ID.
 	Actors map[string]Actor
+	// Groups are placement groups: those that have their room, and those that have lost it lately, by ID.
+	Groups map[string]Group
 	// Nodes are all that Ray knows, and those that it has forgotten lately, by ID.
 	Nodes map[string]Node
-	// More is how many actors Ray did not tell of, because there are too many.
+	// More is how many actors and placement groups Ray did not tell of, because there are too many.
 	More int
+	// Busy means that a job has not ended.
+	Busy bool
 }
 
 // Node is what is known of one node.
@@ -41,8 +45,10 @@ type Node struct {
 
 // Actor is what is known of one actor.
 type Actor struct {
-	// Label is its name, or its class where it has none.
+	// Label is its name, or its class where it has none; of one that runs a submitted job it is the submission id.
 	Label string
+	// Job means that it runs a submitted job, and is no actor of the user.
+	Job   bool
 	State dashboard.ActorState
 	// Node is where it is, or was last.
 	Node     string
@@ -66,7 +72,7 @@ func (l *Ledger) After(answer *dashboard.Census, session string, at time.Time) *
 	if l == nil {
 		l = &Ledger{Since: at, Session: session}
 	}
-	next := &Ledger{Since: l.Since, At: at, Session: session, More: answer.More, Actors: make(map[string]Actor, len(answer.Actors)),
+	next := &Ledger{Since: l.Since, At: at, Session: session, More: answer.More, Busy: answer.Busy, Groups: map[string]Group{}, Actors: make(map[string]Actor, len(answer.Actors)),
 		Nodes: make(map[string]Node, len(answer.Nodes))}
 	for i := range answer.Nodes {
 		node := &answer.Nodes[i]
@@ -82,6 +88,7 @@ func (l *Ledger) After(answer *dashboard.Census, session string, at time.Time) *
 			next.Actors[actor.ID] = known
 		}
 	}
+	next.followGroups(answer.Groups, l)
 	next.mourn(l)
 	return next
 }
@@ -91,6 +98,9 @@ const nodeAlive = "ALIVE"
 // follow returns what is known of an actor that Ray tells of, and whether it is of interest.
 func (l *Ledger) follow(told *dashboard.Actor, at time.Time) (Actor, bool) {
 	now := Actor{Label: cmp.Or(told.Name, told.Class), State: told.State, Node: told.Node, Restarts: int(told.Restarts)}
+	if id, is := told.Job(); is {
+		now.Label, now.Job = id, true
+	}
 	was, known := l.Actors[told.ID]
 	if known {
 		now.Losses = was.recent(at)
@@ -109,9 +119,11 @@ func (l *Ledger) follow(told *dashboard.Actor, at time.Time) (Actor, bool) {
 }
 
 // recent returns the losses that are not long ago.
-func (a Actor) recent(at time.Time) []Loss {
+func (a Actor) recent(at time.Time) []Loss { return recent(a.Losses, at) }
+
+func recent(all []Loss, at time.Time) []Loss {
 	var losses []Loss
-	for _, loss := range a.Losses {
+	for _, loss := range all {
 		if at.Sub(loss.At) < memory {
 			losses = append(losses, loss)
 		}
@@ -120,8 +132,10 @@ func (a Actor) recent(at time.Time) []Loss {
 }
 
 // lose adds a loss; of each node only the last one counts.
-func (a *Actor) lose(loss Loss) {
-	a.Losses = append(slices.DeleteFunc(a.Losses, func(before Loss) bool { return before.Node == loss.Node }), loss)
+func (a *Actor) lose(loss Loss) { a.Losses = add(a.Losses, loss) }
+
+func add(losses []Loss, loss Loss) []Loss {
+	return append(slices.DeleteFunc(losses, func(before Loss) bool { return before.Node == loss.Node }), loss)
 }
 
 // lostPlace tells whether an actor is not any more where it lived.
@@ -141,6 +155,7 @@ func (l *Ledger) mourn(before *Ledger) {
 			l.Nodes[id] = was
 		}
 	}
+	l.mournGroups(before)
 	for id, was := range before.Actors {
 		_, told := l.Actors[id]
 		was.Losses = was.recent(l.At)
@@ -157,25 +172,47 @@ func (l *Ledger) mourn(before *Ledger) {
 	}
 }
 
-// Fate counts what became of the actors that a loss has hit.
+// Fate tells what became of those that a loss has hit.
 type Fate struct {
-	// Lost are dead for good, Restarting are on their way, Restored were started anew, and Kept have not lost anything.
-	Lost, Restarting, Restored, Kept int
-	// Names are the labels of the lost ones, sorted.
-	Names []string
+	Actors, Groups, Jobs Tally
 	// Settled means that Ray has noticed that the nodes are lost.
 	Settled bool
 }
 
-func (f *Fate) add(a Actor) {
+// Tally counts things of one kind.
+type Tally struct {
+	// Lost are dead for good, Restarting are on their way, Restored are there anew, and Kept have not lost anything.
+	Lost, Restarting, Restored, Kept int
+	// Names are the labels of the lost ones, sorted.
+	Names []string
+}
+
+// Restarting is how many are on their way.
+func (f *Fate) Restarting() int { return f.Actors.Restarting + f.Groups.Restarting + f.Jobs.Restarting }
+
+// of is the tally in which an actor counts.
+func (f *Fate) of(a Actor) *Tally {
+	if a.Job {
+		return &f.Jobs
+	}
+	return &f.Actors
+}
+
+func (t *Tally) add(a Actor) {
 	switch a.State {
 	case dashboard.ActorDead:
-		f.Lost++
-		f.Names = append(f.Names, a.Label)
+		t.Lost++
+		t.Names = append(t.Names, a.Label)
 	case dashboard.ActorAlive:
-		f.Restored++
+		t.Restored++
 	default:
-		f.Restarting++
+		t.Restarting++
+	}
+}
+
+func (f *Fate) sort() {
+	for _, t := range []*Tally{&f.Actors, &f.Groups, &f.Jobs} {
+		slices.Sort(t.Names)
 	}
 }
 
@@ -228,10 +265,15 @@ func (l *Ledger) OfNodes(ids []string) Fate {
 	f := Fate{Settled: !slices.ContainsFunc(ids, func(id string) bool { return l.Nodes[id].Alive })}
 	for _, actor := range l.Actors {
 		if slices.ContainsFunc(actor.Losses, func(loss Loss) bool { return slices.Contains(ids, loss.Node) && l.withNode(loss) }) {
-			f.add(actor)
+			f.of(actor).add(actor)
 		}
 	}
-	slices.Sort(f.Names)
+	for _, group := range l.Groups {
+		if slices.ContainsFunc(group.Losses, func(loss Loss) bool { return slices.Contains(ids, loss.Node) && l.withNode(loss) }) {
+			f.Groups.addGroup(group)
+		}
+	}
+	f.sort()
 	return f
 }
 
@@ -242,11 +284,19 @@ func (l *Ledger) OfAll(since time.Time) Fate {
 		hit := func(loss Loss) bool { return !loss.At.Before(since) && (!loss.Owner || l.withNode(loss)) }
 		switch {
 		case slices.ContainsFunc(actor.Losses, hit):
-			f.add(actor)
+			f.of(actor).add(actor)
 		case actor.State == dashboard.ActorAlive:
-			f.Kept++
+			f.of(actor).Kept++
 		}
 	}
-	slices.Sort(f.Names)
+	for _, group := range l.Groups {
+		switch {
+		case slices.ContainsFunc(group.Losses, func(loss Loss) bool { return !loss.At.Before(since) }):
+			f.Groups.addGroup(group)
+		case group.State == dashboard.GroupCreated:
+			f.Groups.Kept++
+		}
+	}
+	f.sort()
 	return f
 }

@@ -55,24 +55,24 @@ func TestWhatBecomesOfActors(t *testing.T) {
 	}{
 		"nothing is lost": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0), alive("b", "n2", 0))}, {"s", answer(t, both, alive("a", "n1", 0), alive("b", "n2", 0))}},
-			ofNode: Fate{}, ofAll: Fate{Kept: 2, Settled: true}},
+			ofNode: Fate{}, ofAll: Fate{Actors: Tally{Kept: 2}, Settled: true}},
 		"one that cannot be started anew is lost": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0), alive("b", "n2", 0))}, {"s", answer(t, without, dead("a", "n1", "NODE_DIED"), alive("b", "n2", 0))}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 1, Kept: 1, Names: []string{"a"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 1, Kept: 1, Names: []string{"a"}}, Settled: true}},
 		"one that can be is restarting, and then restored on another node": {
 			steps: []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, without, onItsWay("a", 1))},
 				{"s", answer(t, without, alive("a", "n2", 1))}},
-			ofNode: Fate{Restored: 1, Settled: true}, ofAll: Fate{Restored: 1, Settled: true}},
+			ofNode: Fate{Actors: Tally{Restored: 1}, Settled: true}, ofAll: Fate{Actors: Tally{Restored: 1}, Settled: true}},
 		"one that is still restarting": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, without, onItsWay("a", 1))}},
-			ofNode: Fate{Restarting: 1, Settled: true}, ofAll: Fate{Restarting: 1, Settled: true}},
+			ofNode: Fate{Actors: Tally{Restarting: 1}, Settled: true}, ofAll: Fate{Actors: Tally{Restarting: 1}, Settled: true}},
 		"one that comes back at the same address, between two answers": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, replaced, alive("a", "n3", 1))}},
-			ofNode: Fate{Restored: 1, Settled: true}, ofAll: Fate{Restored: 1, Settled: true}},
+			ofNode: Fate{Actors: Tally{Restored: 1}, Settled: true}, ofAll: Fate{Actors: Tally{Restored: 1}, Settled: true}},
 		"one that comes back, and is lost in the end": {
 			steps: []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, without, onItsWay("a", 1))},
 				{"s", answer(t, without, dead("a", "n1", "NODE_DIED"))}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 1, Names: []string{"a"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}},
 		"one that somebody has ended is no loss": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, both, dead("a", "n1", "RAY_KILL"))}},
 			ofNode: Fate{}, ofAll: Fate{Settled: true}},
@@ -81,31 +81,31 @@ func TestWhatBecomesOfActors(t *testing.T) {
 			ofNode: Fate{Settled: true}, ofAll: Fate{Settled: true}},
 		"Ray forgets a dead one": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, without, dead("a", "n1", "NODE_DIED"))}, {"s", answer(t, without)}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 1, Names: []string{"a"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}},
 		"one that ended on a node that lived on, and the node was lost later": {
 			steps: []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, both, alive("a", "n2", 1))},
 				{"s", answer(t, both, alive("a", "n2", 1))}, {"s", answer(t, without, alive("a", "n2", 1))}},
-			ofNode: Fate{Settled: true}, ofAll: Fate{Restored: 1, Settled: true}},
+			ofNode: Fate{Settled: true}, ofAll: Fate{Actors: Tally{Restored: 1}, Settled: true}},
 		"one that is gone before its node is told dead": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, both, onItsWay("a", 1))}, {"s", answer(t, without, alive("a", "n2", 1))}},
-			ofNode: Fate{Restored: 1, Settled: true}, ofAll: Fate{Restored: 1, Settled: true}},
+			ofNode: Fate{Actors: Tally{Restored: 1}, Settled: true}, ofAll: Fate{Actors: Tally{Restored: 1}, Settled: true}},
 		"one that comes back, and loses its next node too": {
 			steps: []step{{"s", answer(t, both, alive("a", "n1", 0))}, {"s", answer(t, without, alive("a", "n2", 1))},
 				{"s", answer(t, []dashboard.Node{n1Dead, node("n2", "10.0.0.2", "DEAD")}, dead("a", "n2", "NODE_DIED"))}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 1, Names: []string{"a"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}},
 		"one elsewhere dies because its owner was lost": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n2", 0))}, {"s", answer(t, without, orphan("a", "n2", "10.0.0.1"))}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 1, Names: []string{"a"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}},
 		"the owner of one ends as it should": {
 			steps: []step{{"s", answer(t, both, alive("a", "n2", 0))}, {"s", answer(t, both, orphan("a", "n2", "10.0.0.1"))},
 				{"s", answer(t, both, orphan("a", "n2", "10.0.0.1"))}, {"s", answer(t, without, orphan("a", "n2", "10.0.0.1"))}},
 			ofNode: Fate{Settled: true}, ofAll: Fate{Settled: true}},
 		"a new head knows nobody": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n1", 0), alive("b", "n2", 0))}, {"s2", answer(t, []dashboard.Node{n3})}},
-			ofNode: Fate{Lost: 1, Names: []string{"a"}, Settled: true}, ofAll: Fate{Lost: 2, Names: []string{"a", "b"}, Settled: true}},
+			ofNode: Fate{Actors: Tally{Lost: 1, Names: []string{"a"}}, Settled: true}, ofAll: Fate{Actors: Tally{Lost: 2, Names: []string{"a", "b"}}, Settled: true}},
 		"a new head knows all, because its state was kept": {
 			steps:  []step{{"s", answer(t, both, alive("a", "n2", 0))}, {"s", answer(t, without, alive("a", "n2", 0))}},
-			ofNode: Fate{Settled: true}, ofAll: Fate{Kept: 1, Settled: true}},
+			ofNode: Fate{Settled: true}, ofAll: Fate{Actors: Tally{Kept: 1}, Settled: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l *Ledger
@@ -128,10 +128,10 @@ func TestAnOldLossIsForgotten(t *testing.T) {
 	l = l.After(answer(t, both, alive("a", "n1", 0)), "s", answerAt(0))
 	l = l.After(answer(t, both, alive("a", "n2", 1)), "s", answerAt(1))
 	l = l.After(answer(t, both, alive("a", "n2", 1)), "s", answerAt(1).Add(memory))
-	if got := l.OfNodes([]string{"n1"}); got.Restored != 0 {
+	if got := l.OfNodes([]string{"n1"}); got.Actors.Restored != 0 {
 		t.Errorf("after %s %+v is told of the node", memory, got)
 	}
-	if got := l.OfAll(answerAt(0)); got.Kept != 1 {
+	if got := l.OfAll(answerAt(0)); got.Actors.Kept != 1 {
 		t.Errorf("and %+v of all", got)
 	}
 }
@@ -210,7 +210,7 @@ func TestNobodyIsCountedTwiceOrForgotten(t *testing.T) {
 			l = l.After(answer(t, gone, next...), "s", answerAt(i+1))
 		}
 		f := l.OfNodes([]string{"n1"})
-		if f.Lost+f.Restarting+f.Restored != len(ids) || len(f.Names) != f.Lost || !f.Settled {
+		if f.Actors.Lost+f.Actors.Restarting+f.Actors.Restored != len(ids) || len(f.Actors.Names) != f.Actors.Lost || !f.Settled {
 			r.Errorf("of %d actors %+v is told", len(ids), f)
 		}
 	})

@@ -88,13 +88,44 @@ type Node struct {
 	Head  bool   `json:"is_head_node"`
 }
 
+// GroupState is a state of a placement group in Ray's own words.
+type GroupState string
+
+// The states that matter here. In any other one a placement group waits for room.
+const (
+	GroupCreated GroupState = "CREATED"
+	// GroupRemoved means that somebody has ended it, or the program that made it has ended.
+	GroupRemoved GroupState = "REMOVED"
+)
+
+// PlacementGroup is what Ray says about one placement group.
+type PlacementGroup struct {
+	ID      string     `json:"placement_group_id"`
+	Name    string     `json:"name"`
+	State   GroupState `json:"state"`
+	Bundles []struct {
+		// Node is the ID of the node on which room is reserved, empty while there is none.
+		Node string `json:"node_id"`
+	} `json:"bundles"`
+}
+
 // Census is who lives in a Ray cluster.
 type Census struct {
 	Actors []Actor
+	Groups []PlacementGroup
 	Nodes  []Node
-	// More is how many actors Ray knows beside these.
+	// More is how many actors and placement groups Ray knows beside these.
 	More int
+	// Busy means that a job has not ended: one that was submitted, or a program that has connected by itself.
+	Busy bool
 }
+
+// jobActor is the beginning of the name of the actor that runs a submitted job, which its submission id follows (Ray's dashboard,
+// JOB_ACTOR_NAME_TEMPLATE).
+const jobActor = "_ray_internal_job_actor_"
+
+// Job returns the submission id of the job that an actor runs, and false if it is an actor of the user.
+func (a Actor) Job() (submissionID string, is bool) { return strings.CutPrefix(a.Name, jobActor) }
 
 const (
 	// maxActors is how many actors are asked for.
@@ -103,7 +134,7 @@ const (
 	maxCensus = 32 << 20
 )
 
-// Census asks for all nodes and actors, dead ones included as long as Ray remembers them.
+// Census asks for all nodes, actors and placement groups, dead ones included as long as Ray remembers them, and whether a job runs.
 func (c *Client) Census(ctx context.Context) (*Census, error) {
 	census := &Census{}
 	nodes, err := c.list(ctx, "nodes", &census.Nodes)
@@ -117,8 +148,37 @@ func (c *Client) Census(ctx context.Context) (*Census, error) {
 	if err != nil {
 		return nil, err
 	}
-	census.More = max(0, actors-len(census.Actors))
+	groups, err := c.list(ctx, "placement_groups", &census.Groups)
+	if err != nil {
+		return nil, err
+	}
+	census.More = max(0, actors-len(census.Actors)) + max(0, groups-len(census.Groups))
+	census.Busy, err = c.busy(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return census, nil
+}
+
+// busy tells whether a job of any kind has not ended.
+func (c *Client) busy(ctx context.Context) (bool, error) {
+	ask := call{method: http.MethodGet, path: jobsPath, timeout: c.readTimeout, limit: maxCensus}
+	body, err := c.do(ctx, ask)
+	if err != nil {
+		return false, err
+	}
+	var jobs []struct {
+		Status JobStatus `json:"status"`
+	}
+	if err := decode(ask, body, &jobs); err != nil {
+		return false, err
+	}
+	for _, job := range jobs {
+		if !job.Status.Terminal() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // list asks the State API for all objects of a kind, and returns how many there are.

@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,12 +11,20 @@ import (
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
-func stateAPI(t *testing.T, nodes, actors string) *dashboard.Client {
+// stateAPI answers with these nodes and actors, and with what more has for other paths.
+func stateAPI(t *testing.T, nodes, actors string, more map[string]string) *dashboard.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := actors
-		if strings.HasPrefix(r.URL.Path, "/api/v0/nodes") {
+		body := more[r.URL.Path]
+		switch {
+		case r.URL.Path == "/api/v0/nodes":
 			body = nodes
+		case r.URL.Path == "/api/v0/actors":
+			body = actors
+		case body == "" && r.URL.Path == "/api/v0/placement_groups":
+			body = list("0", "[]")
+		case body == "":
+			body = "[]"
 		}
 		if _, err := w.Write([]byte(body)); err != nil {
 			t.Error(err)
@@ -42,14 +49,14 @@ func TestCensus(t *testing.T) {
 		{"actor_id": "a3", "class_name": "C", "state": "DEAD", "node_id": null, "num_restarts": null, "death_cause": {"actor_died_error_context": {"reason": "RAY_KILL"}}},
 		{"actor_id": "a4", "class_name": "C", "state": "DEAD", "death_cause": {"creation_task_failure_context": {}}},
 		{"actor_id": "a5", "class_name": "C", "state": "DEAD", "death_cause": {"actor_died_error_context": {"reason": "OWNER_DIED", "owner_ip_address": "10.0.0.2"}}}]`
-	got, err := stateAPI(t, list("1", oneNode), list("10", actors)).Census(t.Context())
+	got, err := stateAPI(t, list("1", oneNode), list("10", actors), nil).Census(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &dashboard.Census{Nodes: []dashboard.Node{{ID: "n1", IP: "10.0.0.1", State: "ALIVE", Head: true}}, More: 5, Actors: []dashboard.Actor{
 		{ID: "a1", Class: "C", Name: "c", State: "ALIVE", Node: "n1", Restarts: 2}, {ID: "a2", Class: "C", State: "DEAD", Node: "n1", Restarts: 1},
 		{ID: "a3", Class: "C", State: "DEAD"}, {ID: "a4", Class: "C", State: "DEAD"}, {ID: "a5", Class: "C", State: "DEAD"}}}
-	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(dashboard.Actor{}, "DeathCause")); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(dashboard.Actor{}, "DeathCause")); d != "" {
 		t.Errorf("census (-want +got):\n%s", d)
 	}
 	for i, want := range []string{"", "", "", "", "10.0.0.2"} {
@@ -61,6 +68,51 @@ func TestCensus(t *testing.T) {
 		if got.Actors[i].TakenAway() != want {
 			t.Errorf("actor %s is taken away: %t", got.Actors[i].ID, !want)
 		}
+	}
+}
+
+func TestCensusOfPlacementGroups(t *testing.T) {
+	// As Ray 2.60 writes it.
+	groups := `[{"placement_group_id": "g1", "name": "g", "state": "CREATED", "creator_job_id": "01000000", "is_detached": false,
+		"bundles": [{"bundle_id": {"placement_group_id": "g1", "bundle_index": 0}, "unit_resources": {"CPU": 1.0}, "node_id": "n1"},
+		{"bundle_id": {"placement_group_id": "g1", "bundle_index": 1}, "unit_resources": {"CPU": 1.0}, "node_id": null}]}]`
+	got, err := stateAPI(t, list("1", oneNode), list("0", "[]"), map[string]string{"/api/v0/placement_groups": list("3", groups)}).Census(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Groups) != 1 || got.More != 2 {
+		t.Fatalf("Ray tells of one placement group and knows two more, and the census is %+v", got)
+	}
+	g := got.Groups[0]
+	if g.ID != "g1" || g.Name != "g" || g.State != dashboard.GroupCreated || len(g.Bundles) != 2 || g.Bundles[0].Node != "n1" || g.Bundles[1].Node != "" {
+		t.Errorf("the placement group is %+v", g)
+	}
+}
+
+func TestCensusOfJobs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		jobs string
+		busy bool
+	}{
+		"none":                                 {`[]`, false},
+		"all have ended":                       {`[{"status": "SUCCEEDED"}, {"status": "FAILED"}, {"status": "STOPPED"}]`, false},
+		"one waits":                            {`[{"status": "SUCCEEDED"}, {"type": "SUBMISSION", "submission_id": "x", "status": "PENDING"}]`, true},
+		"a program has connected by itself":    {`[{"type": "DRIVER", "job_id": "02000000", "submission_id": null, "status": "RUNNING"}]`, true},
+		"one has a status that we do not know": {`[{"status": "PONDERING"}]`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := stateAPI(t, list("1", oneNode), list("0", "[]"), map[string]string{"/api/jobs/": tc.jobs}).Census(t.Context())
+			if err != nil || got.Busy != tc.busy {
+				t.Errorf("busy is %+v (%v), want %t", got, err, tc.busy)
+			}
+		})
+	}
+	job := dashboard.Actor{Name: "_ray_internal_job_actor_train-x7k2m"}
+	if id, is := job.Job(); !is || id != "train-x7k2m" {
+		t.Errorf("%s runs job %q: %t", job.Name, id, is)
+	}
+	if _, is := (dashboard.Actor{Name: "counter"}).Job(); is {
+		t.Error("an actor of the user is taken for one that runs a job")
 	}
 }
 
@@ -76,7 +128,7 @@ func TestACensusThatMakesNoSenseIsAnError(t *testing.T) {
 		"the answer is of other kind": {`[]`, `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if census, err := stateAPI(t, answers[0], answers[1]).Census(t.Context()); err == nil {
+			if census, err := stateAPI(t, answers[0], answers[1], nil).Census(t.Context()); err == nil {
 				t.Errorf("it was taken for %+v", census)
 			}
 		})

@@ -27,6 +27,7 @@ func (s withActors) RoundTrip(r *http.Request) (*http.Response, error) {
 		for name, state := range s.actors() {
 			list = append(list, fmt.Sprintf(`{"actor_id": %q, "name": %q, "state": %q, "node_id": "n1", "num_restarts": "0"}`, name, name, state))
 		}
+	case "/api/v0/placement_groups":
 	default:
 		return s.next.RoundTrip(r)
 	}

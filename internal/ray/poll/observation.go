@@ -92,7 +92,8 @@ type Observation struct {
 	Job *dashboard.JobDetails
 	// Serve is the last report of Ray Serve, with AskServe; nil before the first answer.
 	Serve *dashboard.ServeDetails
-	// Ledger is what is known of the actors, with AskCensus; nil before the first answer. Nobody is told when it changes.
+	// Ledger is what is known of the actors, with AskCensus; nil before the first answer. Of its changes only
+	// that of Ledger.Busy is told.
 	Ledger *census.Ledger
 	// Traffic is what the Serve proxies of a Pod were last busy with, with AskTraffic; nil before the first answer.
 	Traffic *dashboard.ServeTraffic
@@ -181,10 +182,13 @@ func (o Observation) tells(before Observation) bool {
 		(o.Err == nil) != (before.Err == nil) ||
 		errors.Is(o.Err, dashboard.ErrUnauthorized) != errors.Is(before.Err, dashboard.ErrUnauthorized) ||
 		o.QuietSince.IsZero() != before.QuietSince.IsZero() ||
+		busy(o.Ledger) != busy(before.Ledger) ||
 		reported(o.Traffic) != reported(before.Traffic) ||
 		!sameJob(o.Job, before.Job) ||
 		!sameServe(o.Serve, before.Serve)
 }
+
+func busy(ledger *census.Ledger) bool { return ledger != nil && ledger.Busy }
 
 // reported tells whether there are numbers. How they rise while requests flow is of no interest to anybody.
 func reported(traffic *dashboard.ServeTraffic) bool { return traffic != nil && traffic.Reported }

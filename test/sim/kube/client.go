@@ -46,7 +46,8 @@ func (c *Client) Create(ctx context.Context, object client.Object, options ...cl
 // Delete sends a delete.
 func (c *Client) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(options)
-	return c.send(ctx, Request{Verb: Delete, Preconditions: o.Preconditions}, object)
+	now := o.GracePeriodSeconds != nil && *o.GracePeriodSeconds == 0
+	return c.send(ctx, Request{Verb: Delete, Preconditions: o.Preconditions, Now: now}, object)
 }
 
 // Patch sends a patch, and takes in what the object has become.

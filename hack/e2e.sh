@@ -37,5 +37,5 @@ if [ "$what" = all ]; then
   "$localkube" kubectl --name "$cluster" -- --namespace traefik rollout status deployment/traefik --timeout=2m
 fi
 KUBECONFIG=$("$localkube" kubeconfig --name "$cluster" --path)
-export KUBECONFIG HELIOSTAT_LOCALKUBE="$localkube"
+export KUBECONFIG HELIOSTAT_LOCALKUBE="$localkube" HELIOSTAT_CLUSTER="$cluster"
 go tool -modfile=hack/tools/go.mod gotestsum --format testname -- -tags e2e -count=1 -timeout 120m "${only[@]}" "$@" ./test/e2e

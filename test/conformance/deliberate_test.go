@@ -55,6 +55,13 @@ func additions() []deliberateDifference {
 	for _, path := range []string{"attempt", "submissionMode", "submission", "stopping", "postMortem", "conditions"} {
 		ours = append(ours, deliberateDifference{version: "v1", path: "=RayJob.status." + path + "...", attribute: "path", ours: "present", reason: job})
 	}
+	const losses = "our addition: what a loss took, and where heads keep their state (api/v1/additions.md)"
+	for _, status := range []string{"RayCluster.status", "RayJob.status.rayClusterStatus",
+		"RayService.status.activeServiceStatus.rayClusterStatus", "RayService.status.pendingServiceStatus.rayClusterStatus"} {
+		for _, list := range []string{"recoveries", "redisStorages"} {
+			ours = append(ours, deliberateDifference{version: "v1", path: "=" + status + "." + list + "...", attribute: "path", ours: "present", reason: losses})
+		}
+	}
 	const cron = "our addition: what CronJob of Kubernetes has (api/v1/additions.md)"
 	for _, field := range []string{
 		"spec.concurrencyPolicy", "spec.startingDeadlineSeconds", "spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit", "spec.jobTemplateMetadata",

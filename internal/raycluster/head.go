@@ -50,11 +50,18 @@ func HeadStaysAway(cluster *rayv1.RayCluster) bool {
 		conditionTrue(cluster, rayv1.ConditionRayClusterProvisioned)
 }
 
-// headLives tells whether a head may be alive. One that has ended, and is held by a finalizer of others, is not; it is still in the
-// way where all heads have one name.
+// headLives tells whether a head may be alive. One that has ended, and is held by a finalizer of others for too long, is not; it
+// is still in the way where all heads have one name.
 func (p *planner) headLives(heads members) bool {
 	mayLive := func(pod *corev1.Pod) bool {
-		return !stopped(pod) || len(pod.Finalizers) == 0 || p.settings.DeterministicHeadPodName
+		if !stopped(pod) || len(pod.Finalizers) == 0 || p.settings.DeterministicHeadPodName {
+			return true
+		}
+		left := pod.DeletionTimestamp.Add(overdueAfter).Sub(p.now)
+		if left > 0 {
+			p.again(left)
+		}
+		return left > 0
 	}
 	return len(heads.live)+len(heads.doomed) > 0 || slices.ContainsFunc(heads.terminating, mayLive)
 }

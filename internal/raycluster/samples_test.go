@@ -51,7 +51,9 @@ func TestClustersOfSamplesAreAcceptedAndBuilt(t *testing.T) {
 }
 
 func buildSample(t *testing.T, cluster *rayv1.RayCluster) {
-	if errs := Validate(cluster, DefaultSettings()); len(errs) > 0 {
+	settings := DefaultSettings()
+	settings.EmbeddedStorage = true
+	if errs := Validate(cluster, settings); len(errs) > 0 {
 		t.Errorf("the cluster is refused: %v", errs)
 	}
 	head := HeadPod(cluster, DefaultSettings(), 1)

@@ -16,7 +16,7 @@ func podCases() []Case {
 		{Row: 27, Kind: same, Given: "the head's Serve proxy is healthy", When: "it is asked", Then: "label ray.io/serve of the head is true, one event", Run: func(e *env) {
 			service := e.ready()
 			head := e.head(e.active(service).Name)
-			e.Expect(head.Labels).To(HaveKeyWithValue("ray.io/serve", "true"))
+			e.haveLabel(head, "true")
 			e.healthAsked(head, 3)
 			e.rest()
 			e.Expect(e.times(service, "UpdatedHeadPodServeLabel")).To(Equal(1))

@@ -210,9 +210,11 @@ func (p *planner) startCleanup(storages []rayv1.RedisStorage) {
 		Done:   action.Normal("CreatedRedisCleanupJob", "Create", "created the Job that empties Redis"),
 		Failed: action.Warning("FailedToCreateRedisCleanupJob", "Create", "cannot make the Job that empties Redis"),
 	}
-	if !p.held(create.Key()) {
-		p.do(create)
+	if p.held(create.Key()) {
+		p.again(p.snapshot.Holds[create.Key()].Until.Sub(p.now))
+		return
 	}
+	p.do(create)
 }
 
 // stuckOn says what the deletion was waiting for.

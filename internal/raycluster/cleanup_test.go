@@ -194,6 +194,11 @@ func TestPlanOfADeletion(t *testing.T) {
 			if guarded(tc.given.Cluster) && !slices.ContainsFunc(plan.Actions, isRelease) && plan.LookAgain == 0 {
 				t.Error("nobody looks again when the limit is over")
 			}
+			for key, hold := range tc.given.Holds {
+				if left := hold.Until.Sub(now); tc.want == nil && plan.LookAgain > left {
+					t.Errorf("the next look is in %s, and %s may be tried again in %s", plan.LookAgain, key, left)
+				}
+			}
 			if d := cmp.Diff(tc.want, tc.given.pass(now)); d != "" {
 				t.Errorf("actions (-want +got):\n%s", d)
 			}

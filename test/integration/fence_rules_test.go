@@ -73,7 +73,7 @@ func allIsFenced(t *testing.T, s stage) {
 		}
 		return found
 	}
-	g.Eventually(kinds).Should(HaveLen(9), "one of every kind")
+	g.Eventually(kinds).Should(HaveLen(10), "one of every kind")
 
 	standby, nobody := p.As(t, p.second.Pod), p.As(t, nil)
 	for _, object := range append(madeBy(t, p, p.Namespace), cluster, job) {

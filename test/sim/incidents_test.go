@@ -150,7 +150,7 @@ func TestIncidentAtEveryWrite(t *testing.T) {
 
 // rare is how many incidents are left out for one that is tried with RayServices, whose histories are the longest; each
 // scenario takes other ones.
-const rare = 64
+const rare = 96
 
 // leavesOut tells whether an incident at a write or an answer is left out. In the plain start and the plain upgrade none is;
 // all other scenarios begin with the same start. The rush of goals, by far the longest, is left to the seeds.

@@ -155,10 +155,6 @@ func mounts(pod *corev1.Pod, claim string) bool {
 	})
 }
 
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // sharesClaim tells whether a head would write to a volume on which another one is.
 func (p *planner) sharesClaim() bool { return p.storage.Reason == rayv1.ReasonClaimInUse }
 

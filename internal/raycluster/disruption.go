@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -102,7 +101,7 @@ func budgetNames(cluster *rayv1.RayCluster) []string {
 
 // releaseStuckHead deletes a head Pod whose node does not say that it has ended, where the user has said for how long that is to be
 // waited for. With the state on a volume it stays: two heads must never be on one.
-func (p *planner) releaseStuckHead(terminating []*corev1.Pod) {
+func (p *planner) releaseStuckHead() {
 	seconds, wanted := p.numberIn(rayv1.AnnotationStuckHeadTimeout, int64(leastStuckHeadTimeout/time.Second))
 	if !wanted {
 		return
@@ -112,10 +111,10 @@ func (p *planner) releaseStuckHead(terminating []*corev1.Pod) {
 			rayv1.AnnotationStuckHeadTimeout))
 		return
 	}
-	for _, pod := range terminating {
+	for _, pod := range membersOf(p.snapshot.Pods, rayv1.HeadGroupName).terminating {
 		left := pod.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(p.now)
 		switch {
-		case ptr.Deref(pod.DeletionGracePeriodSeconds, -1) == 0, stopped(pod):
+		case ptr.Deref(pod.DeletionGracePeriodSeconds, -1) == 0, ended(pod):
 			// It was let go before, or a finalizer of others holds it.
 		case left > 0:
 			p.again(left)
@@ -128,9 +127,4 @@ func (p *planner) releaseStuckHead(terminating []*corev1.Pod) {
 			})
 		}
 	}
-}
-
-// stopped tells whether the kubelet, or the collector of Pods whose node is gone, has said that all containers of a Pod have ended.
-func stopped(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

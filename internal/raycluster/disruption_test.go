@@ -96,17 +96,21 @@ func TestAHeadThatIsStuckIsLetGoWhenTheUserSaysSo(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		given []func(*world)
-		when  func(*corev1.Pod)
+		when  func(*world, *corev1.Pod)
 		after time.Duration
 		want  bool
 		note  string
 	}{
-		"after the time that was set":                  {given: []func(*world){timeout}, after: time.Minute, want: true},
-		"not before":                                   {given: []func(*world){timeout}, after: 59 * time.Second},
-		"never where none is set":                      {after: 24 * time.Hour},
+		"after the time that was set": {given: []func(*world){timeout}, after: time.Minute, want: true},
+		"also while the cluster is being suspended": {given: []func(*world){timeout}, when: func(w *world, _ *corev1.Pod) {
+			w.Cluster.Spec.Suspend = ptr.To(true)
+			w.pass(planNow)
+		}, after: time.Minute, want: true},
+		"not before":              {given: []func(*world){timeout}, after: 59 * time.Second},
+		"never where none is set": {after: 24 * time.Hour},
 		"not where the time is too short to mean that": {given: []func(*world){annotated(rayv1.AnnotationStuckHeadTimeout, "5")}, after: time.Hour, note: "a whole number from 30"},
-		"not twice":                                    {given: []func(*world){timeout}, when: func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = ptr.To[int64](0) }, after: time.Hour},
-		"not when it has ended":                        {given: []func(*world){timeout}, when: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, after: time.Hour},
+		"not twice":             {given: []func(*world){timeout}, when: func(_ *world, p *corev1.Pod) { p.DeletionGracePeriodSeconds = ptr.To[int64](0) }, after: time.Hour},
+		"not when it has ended": {given: []func(*world){timeout}, when: func(_ *world, p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, after: time.Hour},
 		"not with the state on a volume": {given: []func(*world){timeout, func(w *world) { w.settings.EmbeddedStorage = true; onVolume()(w.Cluster) }}, after: time.Hour,
 			note: "two heads on it would destroy it"},
 	} {
@@ -114,7 +118,7 @@ func TestAHeadThatIsStuckIsLetGoWhenTheUserSaysSo(t *testing.T) {
 			w := settled(tc.given...)
 			terminating(w)
 			if tc.when != nil {
-				tc.when(w.Pods[slices.IndexFunc(w.Pods, func(p *corev1.Pod) bool { return groupOf(p) == rayv1.HeadGroupName })])
+				tc.when(w, w.Pods[slices.IndexFunc(w.Pods, func(p *corev1.Pod) bool { return groupOf(p) == rayv1.HeadGroupName })])
 			}
 			plan := Plan(w.Snapshot, w.settings, planNow.Add(tc.after))
 			got := slices.ContainsFunc(plan.Actions, func(a action.Action) bool {

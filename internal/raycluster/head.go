@@ -17,7 +17,6 @@ func (p *planner) head() {
 			p.do(deleteHead(pod, "the head Pod has ended"))
 		}
 	}
-	p.releaseStuckHead(heads.terminating)
 	slices.SortFunc(heads.live, byWorth)
 	recreated := p.recreated()
 	for i, pod := range heads.live {
@@ -54,7 +53,7 @@ func HeadStaysAway(cluster *rayv1.RayCluster) bool {
 // is still in the way where all heads have one name.
 func (p *planner) headLives(heads members) bool {
 	mayLive := func(pod *corev1.Pod) bool {
-		if !stopped(pod) || len(pod.Finalizers) == 0 || p.settings.DeterministicHeadPodName {
+		if !ended(pod) || len(pod.Finalizers) == 0 || p.settings.DeterministicHeadPodName {
 			return true
 		}
 		left := pod.DeletionTimestamp.Add(overdueAfter).Sub(p.now)

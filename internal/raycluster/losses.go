@@ -186,7 +186,7 @@ func lossOf(m member, pod *corev1.Pod) (cause string, whole bool) {
 		return "", false
 	case pod == nil:
 		return "Deleted", true
-	case pod.DeletionTimestamp != nil || ended(pod) || rayEnded(pod):
+	case pod.DeletionTimestamp != nil || beyondRepair(pod):
 		return causeOf(pod), true
 	case restartsOf(pod) > m.restarts:
 		return causeOf(pod), false
@@ -234,12 +234,6 @@ func restartsOf(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// rayEnded tells whether Ray has ended in a Pod that does not start it anew.
-func rayEnded(pod *corev1.Pod) bool {
-	status := rayStatus(pod)
-	return status != nil && status.State.Terminated != nil && pod.Spec.RestartPolicy == corev1.RestartPolicyNever
-}
-
 func (m member) loss(cause string, whole bool, ledger *census.Ledger, now time.Time) openLoss {
 	part := map[bool]map[bool]rayv1.LostPart{
 		true:  {true: rayv1.LostHead, false: rayv1.LostHeadContainer},
@@ -258,7 +252,7 @@ func (m member) loss(cause string, whole bool, ledger *census.Ledger, now time.T
 func (k *lossesOfOne) remember(pods []*corev1.Pod, now time.Time) {
 	for _, pod := range pods {
 		m, watched := k.pods[pod.UID]
-		if pod.DeletionTimestamp != nil || ended(pod) || rayEnded(pod) || !watched && !podReady(pod) {
+		if pod.DeletionTimestamp != nil || beyondRepair(pod) || !watched && !podReady(pod) {
 			continue
 		}
 		if !watched || restartsOf(pod) != m.restarts {

@@ -31,6 +31,7 @@ func Plan(s Snapshot, settings Settings, now time.Time) action.Plan {
 		p.objects()
 		p.noteGroups()
 	}
+	p.releaseStuckHead()
 	switch {
 	case p.suspend != running:
 		p.removeAllPods()

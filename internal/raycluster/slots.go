@@ -47,6 +47,11 @@ func groupOf(pod *corev1.Pod) string {
 	return pod.Labels[rayv1.LabelGroup]
 }
 
+// ended tells whether the kubelet, or the collector of Pods whose node is gone, has said that all containers of a Pod have ended.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // beyondRepair tells whether the kubelet will never bring the Pod back to work: it has ended, or its Ray container
 // has ended and the Pod's restart policy is Never.
 func beyondRepair(pod *corev1.Pod) bool {
@@ -61,13 +66,8 @@ func beyondRepair(pod *corev1.Pod) bool {
 }
 
 func rayContainerEnded(pod *corev1.Pod) bool {
-	if len(pod.Spec.Containers) == 0 {
-		return false
-	}
-	ray := pod.Spec.Containers[0].Name
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.Name == ray && s.State.Terminated != nil
-	})
+	status := rayStatus(pod)
+	return status != nil && status.State.Terminated != nil
 }
 
 // byWorth orders Pods from the most to the least valuable: ready before running before scheduled before pending

@@ -126,6 +126,8 @@ func TestScriptsWithRealPython(t *testing.T) {
 		known  bool
 		unwell int32
 		away   int32
+		// silent is how often nobody answers who wants to follow the log.
+		silent string
 		status string
 		token  string
 		// admitted is the session that the operator has let the sidecar submit to, if not any; "later" lets it wait first.
@@ -141,8 +143,11 @@ func TestScriptsWithRealPython(t *testing.T) {
 			want: outcome{Submitted: true, Followed: true}, says: "Waiting for the Ray dashboard at http://127.0.0.1:"},
 		"a submitter that has waited long enough": {mode: "submitter", edit: entry(odd), unwell: 1 << 20, env: map[string]string{"SECONDS": "300"},
 			want: outcome{Code: 1}, says: "did not become healthy within 300 seconds"},
-		"a second submitter": {mode: "submitter", edit: session("another"), known: true, want: outcome{Followed: true}},
-		"the same head":      {mode: "submitter", edit: session("session_1"), want: outcome{Submitted: true, Followed: true}},
+		"a submitter whose log cannot be followed at first": {mode: "submitter", edit: entry(odd), silent: "4", want: outcome{Submitted: true, Followed: true}},
+		"a submitter whose log cannot be followed":          {mode: "submitter", edit: entry(odd), silent: "5", want: outcome{Submitted: true, Followed: true, Code: 1}},
+		"a sidecar whose log cannot be followed at first":   {mode: "sidecar", edit: entry(odd), silent: "2", status: "SUCCEEDED", want: outcome{Submitted: true, Followed: true}},
+		"a second submitter":                                {mode: "submitter", edit: session("another"), known: true, want: outcome{Followed: true}},
+		"the same head":                                     {mode: "submitter", edit: session("session_1"), want: outcome{Submitted: true, Followed: true}},
 		"a head that is away for a moment": {mode: "submitter", edit: session("session_1"), away: 1, want: outcome{Submitted: true, Followed: true},
 			says: "The Ray dashboard does not answer, trying again: Remote end closed connection without response"},
 		"another head": {mode: "submitter", edit: session("session_0"), want: outcome{Code: 1},
@@ -173,6 +178,9 @@ func TestScriptsWithRealPython(t *testing.T) {
 			defer server.Close()
 			c.put(t, "token", "secret\n")
 			c.put(t, "STATUS", tc.status)
+			if tc.silent != "" {
+				c.put(t, "SILENT", tc.silent)
+			}
 			if tc.admitted != "" {
 				c.put(t, "session", tc.admitted)
 			}

@@ -19,6 +19,8 @@ import (
 const (
 	// dashboardPatience is how long a submitter waits for the dashboard, in seconds.
 	dashboardPatience = 300
+	// logTries is how often a submitter begins to follow the log.
+	logTries = 5
 	// maxArgument is how long one argument of a program may be on Linux, in bytes.
 	maxArgument = 128<<10 - 1
 )
@@ -78,7 +80,7 @@ func submitScript(job *rayv1.RayJob) (string, error) {
 	return bounded(strings.Join([]string{
 		waitForDashboard(address),
 		"if ! ray job status --address", word(address), id, ">/dev/null 2>&1 ; then", submit, "; fi ;",
-		"ray job logs --address", word(address), "--follow", id,
+		followLog(word(address), id),
 	}, " "))
 }
 
@@ -96,7 +98,7 @@ func sidecarScript(job *rayv1.RayJob, port int32) (string, error) {
 		submit, ";",
 	}
 	if !cliCarries(job) {
-		steps = append(steps, "ray job logs --address", address, "--follow", argument(job.Status.JobId), ";")
+		steps = append(steps, followLog(address, argument(job.Status.JobId)), ";")
 	}
 	steps = append(steps, python(pythonVerdict, address, job.Status.JobId))
 	return bounded(strings.Join(steps, " "))
@@ -108,6 +110,13 @@ func waitForDashboard(address string) string {
 		python(pythonHealthy, address), dashboardPatience,
 		ray.SingleQuote(fmt.Sprintf("The Ray dashboard at %s did not become healthy within %d seconds.", address, dashboardPatience)),
 		ray.SingleQuote("Waiting for the Ray dashboard at "+address+" ..."))
+}
+
+// followLog is shell text that follows the log of a job to its end, and begins again a few times when a busy dashboard does not
+// answer: the job is submitted by then, and a submitter that fails would be made anew for its log alone.
+func followLog(address, id string) string {
+	return fmt.Sprintf("tries=1 ; until ray job logs --address %s --follow %s ; do if [ $tries -ge %d ] ; then exit 1 ; fi ; "+
+		"tries=$((tries+1)) ; sleep 2 ; done", address, id, logTries)
 }
 
 // waitForAdmission is shell text that waits for as long as it takes: the operator lets the script go on, or ends the attempt.

@@ -36,7 +36,7 @@ func TestScriptOfTheSubmitter(t *testing.T) {
 	guard := "if ! ray job status --address " + exampleAddress + " train-x7k2m >/dev/null 2>&1 ; then "
 	submit := "ray job submit --address " + exampleAddress + " --no-wait "
 	metadata := `--metadata-json "{` + exampleMark + `,\"team\":\"a\"}" --submission-id train-x7k2m `
-	follow := " ; fi ; ray job logs --address " + exampleAddress + " --follow train-x7k2m"
+	follow := " ; fi ; " + followed(exampleAddress, "train-x7k2m")
 	for name, tc := range map[string]struct {
 		edit func(*rayv1.RayJob)
 		want string
@@ -74,7 +74,7 @@ func TestScriptOfTheSubmitter(t *testing.T) {
 			edit: func(j *rayv1.RayJob) { j.Status.JobId = "-x;y" },
 			want: wait + "if ! ray job status --address " + exampleAddress + " -- '-x;y' >/dev/null 2>&1 ; then " + submit +
 				strings.ReplaceAll(metadata, "train-x7k2m", "'-x;y'") + "--entrypoint-num-cpus 1.000000 -- python main.py" +
-				" ; fi ; ray job logs --address " + exampleAddress + " --follow -- '-x;y'",
+				" ; fi ; " + followed(exampleAddress, "-- '-x;y'"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +87,12 @@ func TestScriptOfTheSubmitter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// followed is how the log of a job is followed, again and again while nobody answers.
+func followed(address, id string) string {
+	return "tries=1 ; until ray job logs --address " + address + " --follow " + id +
+		" ; do if [ $tries -ge 5 ] ; then exit 1 ; fi ; tries=$((tries+1)) ; sleep 2 ; done"
 }
 
 func TestScriptOfTheSidecar(t *testing.T) {
@@ -106,7 +112,7 @@ func TestScriptOfTheSidecar(t *testing.T) {
 			entrypoint: "a && b",
 			want: wait + "python -c '" + pythonSubmit + `' http://127.0.0.1:8265 '{"entrypoint":"a && b","submission_id":"train-x7k2m",` +
 				`"metadata":{"heliostat.io/attempt":"1","heliostat.io/rayjob-uid":"job-uid","team":"a"},"entrypoint_num_cpus":1}'` +
-				" ; ray job logs --address http://127.0.0.1:8265 --follow train-x7k2m" + verdict,
+				" ; " + followed("http://127.0.0.1:8265", "train-x7k2m") + verdict,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 const recorder = fakecontainer.Recorder + `
 case "${0##*/} $1 $2" in
 "ray job status") [ -e "$KNOWN" ] ;;
+"ray job logs") left=$(cat "$SILENT" 2>/dev/null || echo 0) ; echo $((left - 1)) > "$SILENT" ; [ "$left" -le 0 ] ;;
 esac
 `
 
@@ -27,7 +28,7 @@ func newContainer(t *testing.T) container {
 	t.Helper()
 	c := container{fakecontainer.New(t, map[string]string{"HOME": "/home/ray", "RAY_JOB_SUBMISSION_ID": "expanded"})}
 	c.Path = "/usr/bin:/bin"
-	for _, file := range []string{"KNOWN", "SUBMITTED", "STATUS"} {
+	for _, file := range []string{"KNOWN", "SILENT", "SUBMITTED", "STATUS"} {
 		c.Variables[file] = c.path(file)
 	}
 	for _, program := range []string{"ray", "python", "sleep"} {

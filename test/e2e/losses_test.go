@@ -14,16 +14,36 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
-// twoActors makes two detached actors, of which only one is started anew when it is lost.
+// twoActors makes two detached actors, of which only one is started anew when it is lost, and goes on until it is let go.
 const twoActors = `
-import ray
+import os, ray, time
 ray.init(address="auto", namespace="e2e", log_to_driver=False, logging_level="ERROR")
 @ray.remote(num_cpus=0.1)
 class Actor:
     def ready(self): return True
 for name, restarts in [("frail", 0), ("tough", 3)]:
     ray.get(Actor.options(name=name, lifetime="detached", max_restarts=restarts).remote().ready.remote(), timeout=60)
+while not os.path.exists("/tmp/let-go"): time.sleep(0.5)
 `
+
+// actorsAreKnown makes the two actors and waits until the operator has been told of them: it has asked Ray while their program
+// ran, and again after its end, as the protection of the head shows.
+func (w *world) actorsAreKnown(t *testing.T, g Gomega, cluster string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), podPatience)
+	defer cancel()
+	head := w.head(t, g, cluster)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.exec(ctx, head, "python", "-c", twoActors)
+		ended <- err
+	}()
+	w.keeps(t, g, cluster+"-head", 0)
+	_, err := w.exec(ctx, head, "touch", "/tmp/let-go")
+	g.Expect(err).ToNot(HaveOccurred())
+	g.Expect(<-ended).To(Succeed(), "the program that makes the actors")
+	w.keeps(t, g, cluster+"-head", 1)
+}
 
 // recovery waits until the last loss that the status tells of is one of that part, and as wanted.
 func (w *world) recovery(t *testing.T, g Gomega, cluster string, patience time.Duration, part rayv1.LostPart, want func(rayv1.RayClusterRecovery) bool) rayv1.RayClusterRecovery {
@@ -49,20 +69,17 @@ func complete(r rayv1.RayClusterRecovery) bool { return r.State == rayv1.Recover
 func TestLossesAreReported(t *testing.T) {
 	g := NewWithT(t)
 	w := connect(t)
-	name := w.create(t, "../../docs/examples/raycluster.yaml", func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](1) })
+	name := w.create(t, "../../docs/examples/raycluster.yaml", func(c *rayv1.RayCluster) {
+		c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectHeadWhileJobsRun}
+		c.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](1)
+	})
 	w.ready(t, g, name)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	_, err := w.exec(ctx, w.head(t, g, name), "python", "-c", twoActors)
-	g.Expect(err).ToNot(HaveOccurred())
+	w.actorsAreKnown(t, g, name)
 	workers := client.MatchingLabels{rayv1.LabelCluster: name, rayv1.LabelNodeType: rayv1.NodeTypeWorker}
 	lost := w.pods(t, workers)[0]
 	w.edit(t, g, name, func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](2) })
 	w.ready(t, g, name)
 	w.allJoined(t, g, name, 3)
-	// Ray is asked every ten seconds; an actor must have been seen before it can be missed.
-	time.Sleep(15 * time.Second)
-
 	began := time.Now()
 	g.Expect(w.Delete(t.Context(), &lost, client.GracePeriodSeconds(0))).To(Succeed())
 	told := w.recovery(t, g, name, 2*time.Minute, rayv1.LostWorker, func(r rayv1.RayClusterRecovery) bool { return r.Actors != nil && r.Actors.Lost == 1 })

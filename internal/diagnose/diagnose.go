@@ -17,18 +17,30 @@ const (
 // Finding is one diagnosed reason. The zero Finding says that there is none.
 type Finding struct {
 	Severity Severity
+	// ID is that of the finding's entry in the Catalogue.
+	ID string
 	// Reason is one CamelCase word, Kubernetes' own where it has one.
 	Reason string
 	// Object is the kind and name of the object to look at, for example "Pod demo-head-x7k2p".
 	Object string
-	// Message is one line of text. It does not change while the trouble stays the same.
+	// Message is the evidence, one line of text. It does not change while the trouble stays the same.
 	Message string
+	// Cause and Next are more exact than those of the entry, or empty.
+	Cause, Next string
 	// rank is the place of the rule in its table. Worse rules come first.
 	rank int
 }
 
 // Found tells whether there is a finding at all.
 func (f Finding) Found() bool { return f.Reason != "" }
+
+// Explained returns the entry of the finding, with the finding's own cause and next step where it has them.
+func (f Finding) Explained() Entry {
+	entry := Explain(f.ID)
+	entry.Cause = cmp.Or(f.Cause, entry.Cause)
+	entry.Next = cmp.Or(f.Next, entry.Next)
+	return entry
+}
 
 // CompareTrouble orders findings from the worst to the least: by severity, then by the order of the rules.
 func CompareTrouble(a, b Finding) int {

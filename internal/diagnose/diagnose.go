@@ -8,11 +8,24 @@ import "cmp"
 type Severity int
 
 const (
+	// Note is no trouble, but worth knowing.
+	Note Severity = iota
 	// Passing trouble may end by itself: what failed is tried again or replaced.
-	Passing Severity = iota + 1
+	Passing
 	// Blocking trouble stays until somebody changes something.
 	Blocking
 )
+
+func (s Severity) String() string {
+	switch s {
+	case Blocking:
+		return "blocking"
+	case Passing:
+		return "passing"
+	default:
+		return "note"
+	}
+}
 
 // Finding is one diagnosed reason. The zero Finding says that there is none.
 type Finding struct {

@@ -85,55 +85,55 @@ func TestPod(t *testing.T) {
 			}}},
 		"an image that is not there": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ImagePullBackOff", "Back-off pulling image")))},
-			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: Back-off pulling image", 0},
+			want: Finding{Severity: Blocking, Reason: "ImagePullBackOff", Object: "Pod p", Message: "container ray: Back-off pulling image"},
 		},
 		"the same at the moment of a try": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImagePull", "not found:\n  img:1")))},
-			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "container ray: not found: img:1", 0},
+			want: Finding{Severity: Blocking, Reason: "ImagePullBackOff", Object: "Pod p", Message: "container ray: not found: img:1"},
 		},
 		"an image name that is none": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("InvalidImageName", "")))},
-			want: Finding{Blocking, "InvalidImageName", "Pod p", `container ray: image "img:1"`, 0},
+			want: Finding{Severity: Blocking, Reason: "InvalidImageName", Object: "Pod p", Message: `container ray: image "img:1"`},
 		},
 		"an image that must be there already": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImageNeverPull", "not present")))},
-			want: Finding{Blocking, "ErrImageNeverPull", "Pod p", "container ray: not present", 0},
+			want: Finding{Severity: Blocking, Reason: "ErrImageNeverPull", Object: "Pod p", Message: "container ray: not present"},
 		},
 		"a ConfigMap that is not there": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("CreateContainerConfigError", `configmap "x" not found`)))},
-			want: Finding{Blocking, "CreateContainerConfigError", "Pod p", `container ray: configmap "x" not found`, 0},
+			want: Finding{Severity: Blocking, Reason: "CreateContainerConfigError", Object: "Pod p", Message: `container ray: configmap "x" not found`},
 		},
 		"an init container whose image is not there": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("ErrImagePull", "denied")}}
 			}},
-			want: Finding{Blocking, "ImagePullBackOff", "Pod p", "init container setup: denied", 0},
+			want: Finding{Severity: Blocking, Reason: "ImagePullBackOff", Object: "Pod p", Message: "init container setup: denied"},
 		},
 		"an init container that fails": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("PodInitializing", ""))), func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "setup", State: waiting("CrashLoopBackOff", "back-off 10s"),
 					LastTerminationState: terminated(2, "Error", "no such file"), RestartCount: 1}}
 			}},
-			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "init container setup: exit code 2: no such file", 0},
+			want: Finding{Severity: Blocking, Reason: "CrashLoopBackOff", Object: "Pod p", Message: "init container setup: exit code 2: no such file"},
 		},
 		"a crash loop, waiting": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(waiting("CrashLoopBackOff", "back-off 40s"), terminated(1, "Error", "boom")), 3))},
-			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+			want: Finding{Severity: Blocking, Reason: "CrashLoopBackOff", Object: "Pod p", Message: "container ray: exit code 1: boom"},
 		},
 		"a crash loop, running for a moment": {
 			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(time.Second), terminated(1, "Error", "boom")), 3))},
-			want:  Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+			want:  Finding{Severity: Blocking, Reason: "CrashLoopBackOff", Object: "Pod p", Message: "container ray: exit code 1: boom"},
 			again: 10*time.Minute - time.Second,
 		},
 		"a crash loop, just ended": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(terminated(1, "Error", "boom")), 3))},
-			want: Finding{Blocking, "CrashLoopBackOff", "Pod p", "container ray: exit code 1: boom", 0},
+			want: Finding{Severity: Blocking, Reason: "CrashLoopBackOff", Object: "Pod p", Message: "container ray: exit code 1: boom"},
 		},
 		"a sidecar that nothing starts again": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)), corev1.ContainerStatus{
 				Name: "autoscaler", State: terminated(137, "OOMKilled", "")}), neverRestarted},
-			want: Finding{Blocking, "OOMKilled", "Pod p",
-				"container autoscaler: exit code 137; with restartPolicy Never nothing starts it again before the Pod is replaced", 0},
+			want: Finding{Severity: Blocking, Reason: "OOMKilled", Object: "Pod p",
+				Message: "container autoscaler: exit code 137; with restartPolicy Never nothing starts it again before the Pod is replaced"},
 		},
 		"a submitter beside Ray that has ended, as it is meant to": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)), corev1.ContainerStatus{
@@ -144,11 +144,11 @@ func TestPod(t *testing.T) {
 				Name: "ray-job-submitter", State: terminated(1, "Error", "boom")}), func(pod *corev1.Pod) {
 				pod.Spec.Containers = []corev1.Container{{Name: "ray-job-submitter"}}
 			}},
-			want: Finding{Passing, "Error", "Pod p", "container ray-job-submitter: exit code 1: boom", 0},
+			want: Finding{Severity: Passing, Reason: "Error", Object: "Pod p", Message: "container ray-job-submitter: exit code 1: boom"},
 		},
 		"a Ray container that has ended: the Pod is replaced": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(terminated(1, "Error", "boom"))), neverRestarted},
-			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 1: boom", 0},
+			want: Finding{Severity: Passing, Reason: "Error", Object: "Pod p", Message: "container ray: exit code 1: boom"},
 		},
 		"a container that restarted long ago": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(time.Hour), terminated(1, "Error", "boom")), 3))},
@@ -162,30 +162,30 @@ func TestPod(t *testing.T) {
 		},
 		"out of memory again and again": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(waiting("CrashLoopBackOff", ""), terminated(137, "OOMKilled", "")), 2))},
-			want: Finding{Blocking, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+			want: Finding{Severity: Blocking, Reason: "OOMKilled", Object: "Pod p", Message: "container ray: exit code 137"},
 		},
 		"out of memory for the first time": {
 			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, restarted(rayIs(runningSince(0), terminated(137, "OOMKilled", "")), 1))},
-			want:  Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+			want:  Finding{Severity: Passing, Reason: "OOMKilled", Object: "Pod p", Message: "container ray: exit code 137"},
 			again: 10 * time.Minute,
 		},
 		"the first end of a container": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(terminated(3, "Error", strings.Repeat("x", 400))))},
-			want: Finding{Passing, "Error", "Pod p", "container ray: exit code 3: ..." + strings.Repeat("x", 300), 0},
+			want: Finding{Severity: Passing, Reason: "Error", Object: "Pod p", Message: "container ray: exit code 3: ..." + strings.Repeat("x", 300)},
 		},
 		"unschedulable": {
 			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "0/3 nodes are available", time.Minute)},
-			want:  Finding{Passing, "Unschedulable", "Pod p", "0/3 nodes are available", 0},
+			want:  Finding{Severity: Passing, Reason: "Unschedulable", Object: "Pod p", Message: "0/3 nodes are available"},
 			again: 4 * time.Minute,
 		},
 		"unschedulable for longer than a new node takes": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodPending), with("PodScheduled", "False", "Unschedulable", "0/3 nodes are available", time.Hour)},
-			want: Finding{Blocking, "Unschedulable", "Pod p", "0/3 nodes are available", 0},
+			want: Finding{Severity: Blocking, Reason: "Unschedulable", Object: "Pod p", Message: "0/3 nodes are available"},
 		},
 		"a volume that is not mounted": {
 			pod:   []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", "")))},
 			mount: `MountVolume.SetUp failed for volume "data": secret "x" not found`,
-			want:  Finding{Passing, "FailedMount", "Pod p", `MountVolume.SetUp failed for volume "data": secret "x" not found`, 0},
+			want:  Finding{Severity: Passing, Reason: "FailedMount", Object: "Pod p", Message: `MountVolume.SetUp failed for volume "data": secret "x" not found`},
 		},
 		"a volume that was not mounted at first": {
 			pod:   []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))},
@@ -195,27 +195,27 @@ func TestPod(t *testing.T) {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodFailed, rayIs(terminated(137, "Error", ""))), func(pod *corev1.Pod) {
 				pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on resource: memory."
 			}},
-			want: Finding{Passing, "Evicted", "Pod p", "The node was low on resource: memory.", 0},
+			want: Finding{Severity: Passing, Reason: "Evicted", Object: "Pod p", Message: "The node was low on resource: memory."},
 		},
 		"a preempted Pod": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed), with("DisruptionTarget", "True", "PreemptionByScheduler", "preempted", 0)},
-			want: Finding{Passing, "PreemptionByScheduler", "Pod p", "preempted", 0},
+			want: Finding{Severity: Passing, Reason: "PreemptionByScheduler", Object: "Pod p", Message: "preempted"},
 		},
 		"a Pod that failed with its container": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodFailed, rayIs(terminated(137, "OOMKilled", "")))},
-			want: Finding{Passing, "OOMKilled", "Pod p", "container ray: exit code 137", 0},
+			want: Finding{Severity: Passing, Reason: "OOMKilled", Object: "Pod p", Message: "container ray: exit code 137"},
 		},
 		"a Pod that ended well": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodSucceeded)},
-			want: Finding{Passing, "Completed", "Pod p", "all its containers have ended with exit code 0", 0},
+			want: Finding{Severity: Passing, Reason: "Completed", Object: "Pod p", Message: "all its containers have ended with exit code 0"},
 		},
 		"a lost node": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", time.Hour)},
-			want: Finding{Passing, "NodeNotReady", "Pod p", "node n1 does not answer", 0},
+			want: Finding{Severity: Passing, Reason: "NodeNotReady", Object: "Pod p", Message: "node n1 does not answer"},
 		},
 		"a lost node, in the words of older controllers": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodUnknown)},
-			want: Finding{Passing, "NodeLost", "Pod p", "node n1 does not answer", 0},
+			want: Finding{Severity: Passing, Reason: "NodeLost", Object: "Pod p", Message: "node n1 does not answer"},
 		},
 		"a Pod whose readiness gate is closed": {
 			pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "ReadinessGatesNotReady", "", 0), with("ContainersReady", "True", "", "", 0),
@@ -227,11 +227,11 @@ func TestPod(t *testing.T) {
 		},
 		"a Pod that a finalizer holds": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning), gone(time.Minute, "example.com/hold")},
-			want: Finding{Passing, ReasonStuckTerminating, "Pod p", "should have been gone at 2026-11-29T11:59:00Z; finalizers hold it: example.com/hold", 0},
+			want: Finding{Severity: Passing, Reason: ReasonStuckTerminating, Object: "Pod p", Message: "should have been gone at 2026-11-29T11:59:00Z; finalizers hold it: example.com/hold"},
 		},
 		"a Pod that its node does not end": {
 			pod:  []func(*corev1.Pod){inPhase(corev1.PodRunning), gone(time.Minute)},
-			want: Finding{Passing, ReasonStuckTerminating, "Pod p", "should have been gone at 2026-11-29T11:59:00Z; node n1 does not say that its containers have ended", 0},
+			want: Finding{Severity: Passing, Reason: ReasonStuckTerminating, Object: "Pod p", Message: "should have been gone at 2026-11-29T11:59:00Z; node n1 does not say that its containers have ended"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,76 @@
+// Package diagnose is the command that says why an object is not as it should be.
+package diagnose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/look"
+	"github.com/heliostat-io/heliostat/internal/cli/screen"
+)
+
+type options struct {
+	output string
+	watch  bool
+}
+
+// New returns the command `diagnose`. It exits with 0 when nothing was found, 1 when something was, 2 when it could not
+// look.
+func New(env *kube.Env) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "diagnose (NAME | TYPE/NAME)",
+		Short: "Say why a Ray cluster, job, service or cron job is not as it should be",
+		Long: "Say why a Ray cluster, job, service or cron job is not as it should be: each finding has its evidence, its cause and " +
+			"what to do.\n\nExit codes: 0 nothing was found, 1 something was found, 2 it was not possible to look.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), env, args[0])
+		},
+	}
+	command.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json or yaml.")
+	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Look again every two seconds, until interrupted.")
+	return command
+}
+
+func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
+	if err := screen.CheckFormat(o.output); err != nil {
+		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	if o.watch {
+		return screen.Watch(ctx, env.Out, kube.Terminal(env.Out), func(ctx context.Context) (string, error) {
+			_, text, err := o.once(ctx, env, name)
+			return text, err
+		})
+	}
+	found, text, err := o.once(ctx, env, name)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(env.Out, text); err != nil {
+		return fmt.Errorf("write the findings: %w", err)
+	}
+	if found {
+		return kube.ExitError{Code: kube.ExitFailed}
+	}
+	return nil
+}
+
+// once looks once, and returns whether there are findings, and what to print.
+func (o *options) once(ctx context.Context, env *kube.Env, name string) (bool, string, error) {
+	sight, err := look.At(ctx, env, name)
+	if err != nil {
+		return false, "", err
+	}
+	report := reportOf(sight)
+	if o.output != "" {
+		text, err := screen.Marshal(o.output, report)
+		return report.found(), text, err
+	}
+	style := screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}
+	return report.found(), report.text(style), nil
+}

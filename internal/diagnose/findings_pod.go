@@ -1,0 +1,221 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+const (
+	// startPatience is how long a container may take to become ready, or a node to start one, without being a finding. Ray's
+	// own start takes tens of seconds, a large image minutes.
+	startPatience = 2 * time.Minute
+	pullPatience  = 5 * time.Minute
+	// schedulerPatience is how long a scheduler may say nothing at all about a Pod.
+	schedulerPatience = time.Minute
+)
+
+// podFindings are the findings about the Pods of a Snapshot, at most one for each.
+func podFindings(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, pod := range s.Pods {
+		if !isRayNode(pod) && stageOf(pod) == ended {
+			// How a submitter ended is told by its RayJob.
+			continue
+		}
+		if finding := podFinding(s, pod); finding.Found() {
+			findings = append(findings, finding)
+		}
+	}
+	return findings
+}
+
+func isRayNode(pod *corev1.Pod) bool {
+	node := pod.Labels[rayv1.LabelNodeType]
+	return node == rayv1.NodeTypeHead || node == rayv1.NodeTypeWorker
+}
+
+func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
+	events := s.eventsAbout(pod.UID)
+	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(events), Now: s.Now})
+	if !finding.Found() {
+		return slowPod(s, pod, events)
+	}
+	log := s.logsOf(pod)
+	finding.ID = identify(finding.Reason, finding.Message, log)
+	finding.Cause, finding.Next = podCause(s, pod, finding)
+	if last := lastLine(log); last != "" && !strings.Contains(finding.Message, last) {
+		finding.Message += fmt.Sprintf("; its log ends with %q", last)
+	}
+	return finding
+}
+
+// slowPod recognizes what a Pod's status calls no trouble, and what takes too long all the same.
+func slowPod(s *Snapshot, pod *corev1.Pod, events []corev1.Event) Finding {
+	if stageOf(pod) != living {
+		return Finding{}
+	}
+	age := s.Now.Sub(pod.CreationTimestamp.Time)
+	scheduled := condition(pod, corev1.PodScheduled)
+	about := func(id, reason, message string) Finding {
+		return Finding{Severity: Passing, ID: id, Reason: reason, Object: "Pod " + pod.Name, Message: message, rank: len(podRules())}
+	}
+	switch {
+	case scheduled != nil && scheduled.Reason == corev1.PodReasonSchedulingGated && age > schedulerPatience:
+		return about(idSchedulingGated, scheduled.Reason, "its scheduling gates are "+gates(pod))
+	case scheduled == nil && pod.Spec.NodeName == "" && age > schedulerPatience:
+		finding := about(idNoScheduler, "NoScheduler", fmt.Sprintf("scheduler %q has said nothing about it", pod.Spec.SchedulerName))
+		finding.Cause = fmt.Sprintf("No scheduler %q runs, or it does not get to the Pod.", pod.Spec.SchedulerName)
+		return finding
+	}
+	if waits := initContainerSince(pod); waits != nil && s.Now.Sub(waits.State.Running.StartedAt.Time) > startPatience {
+		finding := about(idInitWaits, "Initializing", fmt.Sprintf("init container %s runs and does not end", waits.Name))
+		if last := lastLine(s.Logs[LogKey(pod.Name, waits.Name)]); last != "" {
+			finding.Message += fmt.Sprintf("; its log ends with %q", last)
+		}
+		return finding
+	}
+	if unready := unreadySince(pod, s.Now); unready != nil {
+		finding := about(idProbeFailing, "NotReady", fmt.Sprintf("container %s runs and is not ready", unready.Name))
+		if probe := newest(events, "Unhealthy"); probe != nil {
+			finding.Message += ": " + oneLine(probe.Message)
+		}
+		return finding
+	}
+	if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending && age > pullPatience && initContainerSince(pod) == nil {
+		return about(idSlowStart, reasonCreating, "node "+pod.Spec.NodeName+" has not started its containers yet")
+	}
+	return Finding{}
+}
+
+func gates(pod *corev1.Pod) string {
+	names := make([]string, 0, len(pod.Spec.SchedulingGates))
+	for _, gate := range pod.Spec.SchedulingGates {
+		names = append(names, gate.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func initContainerSince(pod *corev1.Pod) *corev1.ContainerStatus {
+	i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil && !sidecar(pod, c.Name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.InitContainerStatuses[i]
+}
+
+// sidecar tells whether an init container is meant to run on, as restartPolicy Always says.
+func sidecar(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
+}
+
+func unreadySince(pod *corev1.Pod, now time.Time) *corev1.ContainerStatus {
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil && !c.Ready && now.Sub(c.State.Running.StartedAt.Time) > startPatience
+	})
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.ContainerStatuses[i]
+}
+
+// eventsAbout are the events about one object.
+func (s *Snapshot) eventsAbout(uid types.UID) []corev1.Event {
+	var about []corev1.Event
+	for _, event := range s.Events {
+		if event.InvolvedObject.UID == uid {
+			about = append(about, event)
+		}
+	}
+	return about
+}
+
+// newest is the last event of a reason, or nil.
+func newest(events []corev1.Event, reason string) *corev1.Event {
+	var last *corev1.Event
+	for i := range events {
+		if events[i].Reason == reason && (last == nil || lastSeen(&events[i]).After(lastSeen(last))) {
+			last = &events[i]
+		}
+	}
+	return last
+}
+
+// logsOf are the ends of the logs of a Pod's containers that are known.
+func (s *Snapshot) logsOf(pod *corev1.Pod) string {
+	var logs []string
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if log := s.Logs[LogKey(pod.Name, c.Name)]; log != "" {
+			logs = append(logs, log)
+		}
+	}
+	return strings.Join(logs, "\n")
+}
+
+// lastLine is the last line of a log that says anything.
+func lastLine(log string) string {
+	lines := strings.Split(log, "\n")
+	for _, line := range slices.Backward(lines) {
+		if line = oneLine(line); line != "" {
+			return cut(line)
+		}
+	}
+	return ""
+}
+
+// cut keeps the end of a text that is too long.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return "..." + strings.ToValidUTF8(text[len(text)-maxText:], "")
+}
+
+// podCause returns the cause and the next step of a Pod's finding where they can be more exact than the catalogue's.
+func podCause(s *Snapshot, pod *corev1.Pod, finding Finding) (cause, next string) {
+	where := groupPath(s, pod)
+	switch finding.ID {
+	case idInsufficientResources:
+		return shortfall(s, pod, finding.Message), fmt.Sprintf(
+			"Lower `resources.requests` in %s.template, or its replicas; or add nodes that have as much.", where)
+	case idSelectorMismatch:
+		return selectorCause(pod), fmt.Sprintf("Correct `nodeSelector` or `affinity` in %s.template.spec, or label a node.", where)
+	case idImageNotFound, idImageDenied, idImageNoBuild, idRegistryUnreachable, idImageNameInvalid, idImageNeverPulled, idImagePull:
+		return imageCause(pod, finding), imageNext(where, finding.ID)
+	case idVersionSkew:
+		return skewCause(s), ""
+	case idOOMKilled:
+		return memoryCause(pod, finding.Message), ""
+	default:
+		return "", ""
+	}
+}
+
+// groupPath is the field of the RayCluster that a Pod was made from.
+func groupPath(s *Snapshot, pod *corev1.Pod) string {
+	if pod.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead {
+		return "spec.headGroupSpec"
+	}
+	group := pod.Labels[rayv1.LabelGroup]
+	for _, cluster := range s.Clusters {
+		if cluster.Name != pod.Labels[rayv1.LabelCluster] {
+			continue
+		}
+		i := slices.IndexFunc(cluster.Spec.WorkerGroupSpecs, func(g rayv1.WorkerGroupSpec) bool { return g.GroupName == group })
+		if i >= 0 {
+			return fmt.Sprintf("spec.workerGroupSpecs[%d]", i)
+		}
+	}
+	return cmp.Or(group, "the Pod") + "'s group"
+}

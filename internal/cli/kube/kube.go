@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/term"
@@ -115,12 +116,15 @@ func Terminal(stream any) bool {
 // defaultWidth is the width of what is not a terminal, in columns. Lines are never cut there.
 const defaultWidth = 100
 
-// Width is the number of columns of the stream.
+// Width is the number of columns of the stream. Where it is no terminal, the variable COLUMNS may say it.
 func Width(stream io.Writer) int {
 	if file, ok := stream.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
 		}
+	}
+	if width, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && width > 0 {
+		return width
 	}
 	return defaultWidth
 }

@@ -50,8 +50,11 @@ func (s Style) Paragraph(label, text string) string {
 	return label + strings.Join(lines, "\n"+indent) + "\n"
 }
 
-// wrap breaks text into lines of at most width runes. A word that is longer stands alone.
+// wrap breaks text into lines of at most width runes. A word that is longer stands alone. What fits stays as it is.
 func wrap(text string, width int) []string {
+	if utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {

@@ -1,0 +1,218 @@
+// Package wait is the command that waits until an object is as wanted, and not longer than there is hope.
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/state"
+)
+
+type options struct {
+	until   string
+	timeout time.Duration
+}
+
+// New returns the command `wait`. It exits with 0 when the goal is reached, 1 when it cannot be reached any more unless
+// somebody changes something, 2 when it could not look, and 124 when the time is over.
+func New(env *kube.Env) *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "wait (NAME | TYPE/NAME)",
+		Short: "Wait until a Ray cluster, job or service is ready, complete or gone",
+		Long: "Wait until an object is as wanted. It stops early when that cannot be any more: a job has failed, or an object is stalled, " +
+			"which means that somebody has to change something.\n\nExit codes: 0 reached, 1 cannot be reached, 2 could not look, 124 the time " +
+			"is over.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), env, args[0])
+		},
+	}
+	command.Flags().StringVar(&o.until, "for", "ready", "What to wait for: ready, complete or failed (RayJob), deleted, or condition=TYPE[=STATUS].")
+	command.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait. Zero means one look.")
+	return command
+}
+
+func (o *options) run(ctx context.Context, env *kube.Env, argument string) error {
+	w := &waiter{env: env}
+	if err := o.prepare(ctx, w, argument); err != nil {
+		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	if w.object == nil {
+		return w.end(reached)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	verdict, err := w.wait(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return kube.ExitError{Code: kube.ExitTimeout, Err: fmt.Errorf("after %s %s is still %s", o.timeout, w.target, w.last)}
+	case err != nil:
+		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	return w.end(verdict)
+}
+
+// prepare finds the object. That it is gone already is fine for somebody who waits for that.
+func (o *options) prepare(ctx context.Context, w *waiter, argument string) error {
+	c, err := w.env.Client()
+	if err != nil {
+		return err
+	}
+	namespace, err := w.env.Namespace()
+	if err != nil {
+		return err
+	}
+	target, err := kube.ParseTarget(namespace, argument)
+	if err != nil {
+		return err
+	}
+	w.client, w.target = c, target
+	w.goal, err = goalOf(target.Kind, o.until)
+	if err != nil {
+		return err
+	}
+	object, target, err := kube.Find(ctx, c, namespace, argument)
+	if err != nil {
+		if w.goal(nil) == reached {
+			w.last = "gone"
+			return nil
+		}
+		return err
+	}
+	w.object, w.target = object, target
+	w.goal, err = goalOf(target.Kind, o.until)
+	return err
+}
+
+// waiter waits for one object.
+type waiter struct {
+	env    *kube.Env
+	client client.WithWatch
+	target kube.Target
+	goal   goal
+	object client.Object
+	// last is how the object was when it was last seen.
+	last string
+}
+
+// end says how it ended: the result on stdout, for a script.
+func (w *waiter) end(v verdict) error {
+	if v == never {
+		return kube.ExitError{Code: kube.ExitFailed, Err: fmt.Errorf("%s is %s, and will not become what is waited for unless something is changed; "+
+			"`%s diagnose` says what", w.target, w.last, w.env.Program)}
+	}
+	if _, err := fmt.Fprintf(w.env.Out, "%s is %s\n", w.target, w.last); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+// wait looks whenever the object changes, until there is a verdict.
+func (w *waiter) wait(ctx context.Context) (verdict, error) {
+	for {
+		v, err := w.watch(ctx)
+		if err != nil || v != notYet {
+			return v, err
+		}
+		// The API server ends watches from time to time. A watch that ends at once must not become a hot loop.
+		select {
+		case <-ctx.Done():
+			return notYet, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// watch opens a watch first and looks then, so that no change falls in between.
+func (w *waiter) watch(ctx context.Context) (verdict, error) {
+	watcher, err := w.client.Watch(ctx, listOf(w.target.Kind), client.InNamespace(w.target.Namespace), client.MatchingFields{"metadata.name": w.target.Name})
+	if err != nil {
+		return notYet, w.wrap(ctx, "watch", err)
+	}
+	defer watcher.Stop()
+	object := w.target.Kind.New()
+	err = w.client.Get(ctx, w.target.NamespacedName, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return w.judge(nil), nil
+	case err != nil:
+		return notYet, w.wrap(ctx, "read", err)
+	}
+	if v := w.judge(object); v != notYet {
+		return v, nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return notYet, ctx.Err()
+		case event, open := <-watcher.ResultChan():
+			if !open || event.Type == watch.Error {
+				return notYet, nil
+			}
+			if v := w.see(event); v != notYet {
+				return v, nil
+			}
+		}
+	}
+}
+
+// wrap says what was being done, and lets the end of the time through as it is.
+func (w *waiter) wrap(ctx context.Context, doing string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%s %s: %w", doing, w.target, err)
+}
+
+func (w *waiter) see(event watch.Event) verdict {
+	object, ok := event.Object.(client.Object)
+	if !ok || object.GetName() != w.target.Name {
+		return notYet
+	}
+	if event.Type == watch.Deleted {
+		return w.judge(nil)
+	}
+	return w.judge(object)
+}
+
+// judge notes how the object is, and tells the user when that is new.
+func (w *waiter) judge(object client.Object) verdict {
+	now := "gone"
+	if object != nil {
+		s := state.Of(object)
+		now = s.Word
+		if s.Message != "" {
+			now += ": " + s.Message
+		}
+	}
+	if now != w.last {
+		w.last = now
+		// Progress is a service; that it cannot be written must not end the waiting.
+		_, _ = fmt.Fprintf(w.env.ErrOut, "%s is %s\n", w.target, now)
+	}
+	return w.goal(object)
+}
+
+func listOf(kind kube.Kind) client.ObjectList {
+	switch kind {
+	case kube.RayJob:
+		return &rayv1.RayJobList{}
+	case kube.RayService:
+		return &rayv1.RayServiceList{}
+	case kube.RayCronJob:
+		return &rayv1.RayCronJobList{}
+	default:
+		return &rayv1.RayClusterList{}
+	}
+}

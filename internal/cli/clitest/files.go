@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
@@ -25,7 +27,32 @@ var worlds embed.FS
 // update tells the tests to write what they got instead of comparing it.
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Load returns the objects of one of the worlds in testdata.
+// crds is where the API that the chart installs stands, seen from a command's package.
+const crds = "../../../charts/heliostat/crds"
+
+// installed are the CustomResourceDefinitions of the chart.
+func installed(t testing.TB) []client.Object {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no files in %s: %v", crds, err)
+	}
+	var objects []client.Object
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &crd.Object); err != nil {
+			t.Fatalf("read %s: %v", file, err)
+		}
+		objects = append(objects, crd)
+	}
+	return objects
+}
+
+// Load returns the objects of one of the worlds in testdata, and the API that the chart installs.
 func Load(t testing.TB, world string) []client.Object {
 	t.Helper()
 	text, err := worlds.ReadFile("testdata/" + world + ".yaml")
@@ -38,7 +65,7 @@ func Load(t testing.TB, world string) []client.Object {
 	for {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return objects
+			return append(objects, installed(t)...)
 		}
 		if err != nil {
 			t.Fatalf("read the world %s: %v", world, err)

@@ -1,0 +1,177 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/heliostat-io/heliostat/api/heliostat/v1alpha1"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
+)
+
+// checks are the outcomes of all checks, in the order in which one thing needs the other.
+func checks(ctx context.Context, env *kube.Env, s *diagnose.Snapshot) []line {
+	lines := []line{kinds(s)}
+	lines = append(lines, deployments(s)...)
+	lines = append(lines, leader(s), fence(ctx, env))
+	return append(lines, rights(ctx, env)...)
+}
+
+// kinds tells which kinds of ray.io/v1 the API server serves.
+func kinds(s *diagnose.Snapshot) line {
+	if s.Operator.CRDFields == nil {
+		return line{"API", unknown, because(s, "CustomResourceDefinitions")}
+	}
+	var served, missing []string
+	for _, kind := range kube.Kinds() {
+		if _, there := s.Operator.CRDFields[string(kind)]; there {
+			served = append(served, string(kind))
+		} else {
+			missing = append(missing, string(kind))
+		}
+	}
+	if len(missing) > 0 {
+		return line{"API", bad, "not installed: " + strings.Join(missing, ", ")}
+	}
+	return line{"API", ok, "ray.io/v1: " + strings.Join(served, ", ")}
+}
+
+// because says why a part is not known.
+func because(s *diagnose.Snapshot, what string) string {
+	i := slices.IndexFunc(s.Gaps, func(g diagnose.Gap) bool { return g.What == what })
+	if i < 0 {
+		return ""
+	}
+	return s.Gaps[i].Why
+}
+
+func deployments(s *diagnose.Snapshot) []line {
+	switch {
+	case s.Operator.Deployments == nil:
+		return []line{{"operator", unknown, because(s, "Deployments")}}
+	case len(s.Operator.Deployments) == 0:
+		return []line{{"operator", bad, "no Deployment of Heliostat or KubeRay in any namespace"}}
+	}
+	var lines []line
+	for _, d := range s.Operator.Deployments {
+		lines = append(lines, deployment(d))
+	}
+	return lines
+}
+
+func deployment(d *appsv1.Deployment) line {
+	want := ptr.Deref(d.Spec.Replicas, 1)
+	detail := fmt.Sprintf("%s/%s: %d of %d replicas available", d.Namespace, d.Name, d.Status.AvailableReplicas, want)
+	if containers := d.Spec.Template.Spec.Containers; len(containers) > 0 {
+		detail += ", image " + containers[0].Image
+	}
+	if d.Status.AvailableReplicas == 0 {
+		return line{"operator", bad, detail}
+	}
+	return line{"operator", ok, detail}
+}
+
+// leader tells whether a replica holds the Lease.
+func leader(s *diagnose.Snapshot) line {
+	if len(s.Operator.Leases) == 0 {
+		// With leader election switched off there is none.
+		return line{"leader", unknown, "there is no Lease"}
+	}
+	lease := s.Operator.Leases[0]
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	detail := fmt.Sprintf("%s/%s is held by %s", lease.Namespace, lease.Name, holder)
+	if holder == "" || expired(lease, s.Now) {
+		return line{"leader", bad, fmt.Sprintf("nobody holds Lease %s/%s", lease.Namespace, lease.Name)}
+	}
+	return line{"leader", ok, detail}
+}
+
+// expired tells whether a Lease was not renewed for twice its duration, which leaves room for differing clocks.
+func expired(lease *coordinationv1.Lease, now time.Time) bool {
+	if lease.Spec.RenewTime == nil {
+		return true
+	}
+	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second
+	return now.Sub(lease.Spec.RenewTime.Time) > 2*duration
+}
+
+// fence tells whether writes of replicas that are not the leader are refused, as the leader itself has found out.
+func fence(ctx context.Context, env *kube.Env) line {
+	c, err := env.Client()
+	if err != nil {
+		return line{"fence", unknown, err.Error()}
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HolderList"))
+	err = c.List(ctx, list)
+	switch {
+	case meta.IsNoMatchError(err):
+		return line{"fence", unknown, "this is no Heliostat, or it was installed without its fence"}
+	case err != nil:
+		return line{"fence", unknown, err.Error()}
+	case len(list.Items) == 0:
+		return line{"fence", unknown, "no leader has taken over yet"}
+	}
+	holder := list.Items[0]
+	term, _, _ := unstructured.NestedInt64(holder.Object, "spec", "term")
+	conditions, _, _ := unstructured.NestedSlice(holder.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, isMap := c.(map[string]any)
+		if !isMap || condition["type"] != v1alpha1.ConditionFenced {
+			continue
+		}
+		if condition["status"] == string(metav1.ConditionTrue) {
+			return line{"fence", ok, fmt.Sprintf("term %d, writes of others are refused", term)}
+		}
+		return line{"fence", bad, fmt.Sprintf("term %d: %v", term, condition["message"])}
+	}
+	return line{"fence", unknown, fmt.Sprintf("term %d, the leader has not said yet whether it is fenced", term)}
+}
+
+// rights tell what the user may do.
+func rights(ctx context.Context, env *kube.Env) []line {
+	namespace, err := env.Namespace()
+	if err != nil {
+		return []line{{"your rights", unknown, err.Error()}}
+	}
+	c, err := env.Client()
+	if err != nil {
+		return []line{{"your rights", unknown, err.Error()}}
+	}
+	var may, mayNot []string
+	for _, ask := range []authorizationv1.ResourceAttributes{
+		{Group: "ray.io", Resource: "rayclusters", Verb: "get"}, {Group: "ray.io", Resource: "rayclusters", Verb: "create"},
+		{Group: "ray.io", Resource: "rayclusters", Verb: "patch"}, {Resource: "pods", Verb: "list"},
+		{Resource: "pods", Subresource: "log", Verb: "get"}, {Resource: "pods", Subresource: "portforward", Verb: "create"},
+		{Resource: "events", Verb: "list"},
+	} {
+		ask.Namespace = namespace
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &ask}}
+		if err := c.Create(ctx, review); err != nil {
+			return []line{{"your rights", unknown, err.Error()}}
+		}
+		what := ask.Verb + " " + strings.TrimSuffix(ask.Resource+"/"+ask.Subresource, "/")
+		if review.Status.Allowed {
+			may = append(may, what)
+		} else {
+			mayNot = append(mayNot, what)
+		}
+	}
+	lines := []line{{"your rights", ok, fmt.Sprintf("in namespace %s you may %s", namespace, strings.Join(may, ", "))}}
+	if len(mayNot) > 0 {
+		// It is no fault of the installation, so it is not bad.
+		lines = append(lines, line{"your rights", unknown, fmt.Sprintf("in namespace %s you may not %s", namespace, strings.Join(mayNot, ", "))})
+	}
+	return lines
+}

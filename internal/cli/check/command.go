@@ -1,0 +1,114 @@
+// Package check is the command that tells whether the installation of the operator is usable.
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/look"
+	"github.com/heliostat-io/heliostat/internal/cli/screen"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
+)
+
+// New returns the command `check`. It exits with 0 when the installation is usable, 1 when it is not, 2 when it could not
+// look.
+func New(env *kube.Env) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Tell whether the operator is installed, running, leading, and allowed to do its work",
+		Long: "Tell whether the operator is installed, running, leading, fenced and allowed to do its work, and what you yourself may do " +
+			"in the namespace.\n\nExit codes: 0 usable, 1 not usable, 2 it was not possible to look.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd.Context(), env, output)
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "Output format: json or yaml.")
+	return command
+}
+
+// report is what the command says, in every format.
+type report struct {
+	Checks   []line    `json:"checks"`
+	Findings []finding `json:"findings,omitempty"`
+}
+
+// line is the outcome of one check.
+type line struct {
+	Check string `json:"check"`
+	// Result is ok, bad or unknown.
+	Result string `json:"result"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type finding struct {
+	ID     string `json:"id"`
+	Object string `json:"object"`
+	Cause  string `json:"cause"`
+	Next   string `json:"next"`
+}
+
+// Results of a check.
+const (
+	ok      = "ok"
+	bad     = "bad"
+	unknown = "unknown"
+)
+
+func run(ctx context.Context, env *kube.Env, output string) error {
+	if err := screen.CheckFormat(output); err != nil {
+		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	source, err := look.Source(env)
+	if err != nil {
+		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	snapshot := source.OfOperator(ctx)
+	r := report{Checks: checks(ctx, env, snapshot)}
+	for _, f := range diagnose.Findings(snapshot) {
+		entry := f.Explained()
+		r.Findings = append(r.Findings, finding{f.ID, f.Object, entry.Cause, entry.Next})
+	}
+	text := r.text(screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)})
+	if output != "" {
+		if text, err = screen.Marshal(output, r); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprint(env.Out, text); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return r.exit()
+}
+
+func (r report) exit() error {
+	for _, c := range r.Checks {
+		if c.Result == bad {
+			return kube.ExitError{Code: kube.ExitFailed}
+		}
+	}
+	if len(r.Findings) > 0 {
+		return kube.ExitError{Code: kube.ExitFailed}
+	}
+	return nil
+}
+
+func (r report) text(style screen.Style) string {
+	rows := [][]string{{"CHECK", "RESULT", "DETAIL"}}
+	for _, c := range r.Checks {
+		rows = append(rows, []string{c.Check, c.Result, c.Detail})
+	}
+	var text strings.Builder
+	text.WriteString(screen.Table(rows))
+	for _, f := range r.Findings {
+		text.WriteString(fmt.Sprintf("\n%s: %s\n", style.Bad(f.ID), f.Object))
+		text.WriteString(style.Paragraph("  ", f.Cause))
+		text.WriteString(style.Paragraph("  → ", f.Next))
+	}
+	return text.String()
+}

@@ -8,8 +8,10 @@ import "cmp"
 type Severity int
 
 const (
+	// Note is no trouble: what is as it was asked for, and may surprise.
+	Note Severity = iota + 1
 	// Passing trouble may end by itself: what failed is tried again or replaced.
-	Passing Severity = iota + 1
+	Passing
 	// Blocking trouble stays until somebody changes something.
 	Blocking
 )

@@ -29,10 +29,10 @@ func connectionRules() []objectRule {
 		{"service-no-endpoints", Passing, serviceNoEndpoints},
 		{"policy-blocks-gcs", Blocking, policyBlocksGCS},
 		{"policy-blocks-dns", Blocking, policyBlocksDNS},
-		{"name-not-resolved", Blocking, logRule(nameTrouble)},
+		{"name-not-resolved", Blocking, logRule(nameTrouble())},
 		{"mesh-blocks", Blocking, meshBlocks},
-		{"token-mismatch", Blocking, logRule(tokenTrouble)},
-		{"tls-mismatch", Blocking, logRule(tlsTrouble)},
+		{"token-mismatch", Blocking, logRule(tokenTrouble())},
+		{"tls-mismatch", Blocking, logRule(tlsTrouble())},
 		{"worker-not-connected", Passing, workerNotConnected},
 		{"dashboard-silent", Passing, dashboardSilent},
 	}

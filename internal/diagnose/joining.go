@@ -93,7 +93,7 @@ func (s *Snapshot) waitExplained(w waitingWorker) bool {
 		if log.pod.Labels[rayv1.LabelCluster] != w.cluster.Name {
 			continue
 		}
-		for _, trouble := range []logTrouble{nameTrouble, tokenTrouble, tlsTrouble} {
+		for _, trouble := range []logTrouble{nameTrouble(), tokenTrouble(), tlsTrouble()} {
 			if lastLine(log.text, trouble.marks) != "" {
 				return true
 			}

@@ -1,7 +1,13 @@
 package diagnose
 
+import "slices"
+
 // workEntries explain the findings of workRules.
 func workEntries() []Entry {
+	return slices.Concat(jobEntries(), serviceEntries())
+}
+
+func jobEntries() []Entry {
 	return []Entry{
 		{ID: "job-runtime-env", Family: Work,
 			Symptom: "The RayJob fails before its program starts.",
@@ -63,6 +69,11 @@ func workEntries() []Entry {
 			Symptom: "Actors or jobs are gone although the cluster is ready.",
 			Cause:   "A Pod was lost, and not all that ran on it came back.",
 			Next:    "Read status.recoveries of the RayCluster; submit again what is lost."},
+	}
+}
+
+func serviceEntries() []Entry {
+	return []Entry{
 		{ID: "schedule-invalid", Family: Work,
 			Symptom: "The RayCronJob never creates a RayJob.",
 			Cause:   "spec.schedule is no schedule.",

@@ -46,8 +46,8 @@ func specInvalid(s *Snapshot) []Finding {
 	return findings
 }
 
-// verdict is what the operator says against a spec, or empty. KubeRay has no condition for that: it sends an event and
-// leaves the status as it was.
+// verdict is what the operator says against a spec, or empty. KubeRay has no condition for that: it says so in the status of
+// RayJobs and RayServices; of the others it leaves the status as it was and sends an event.
 func (s *Snapshot) verdict(o object) string {
 	if o.ended || o.meta.DeletionTimestamp != nil {
 		return ""
@@ -60,8 +60,8 @@ func (s *Snapshot) verdict(o object) string {
 			return ""
 		}
 	}
-	if o.observed >= o.meta.Generation {
-		return ""
+	if o.invalid != "" || o.observed >= o.meta.Generation {
+		return o.invalid
 	}
 	for _, event := range s.eventsAbout(o.kind, o.meta.Name) {
 		about := strings.HasPrefix(event.Reason, "Invalid"+o.kind)
@@ -85,11 +85,16 @@ func specPartlyServed(s *Snapshot) []Finding {
 	return findings
 }
 
+// nameCollision goes by the condition Stalled where there is none of its own, unless that repeats what a RayCluster says.
 func nameCollision(s *Snapshot) []Finding {
 	var findings []Finding
+	collides := func(cluster *rayv1.RayCluster) bool {
+		return clusterObject(cluster).condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil
+	}
+	repeated := slices.ContainsFunc(s.Clusters, collides)
 	for _, o := range s.objects() {
 		c := o.condition(rayv1.ConditionNameCollision, metav1.ConditionTrue)
-		if c == nil {
+		if c == nil && !repeated {
 			c = o.condition(rayv1.ConditionStalled, metav1.ConditionTrue)
 		}
 		if c == nil || c.Reason != rayv1.ReasonNameCollision {

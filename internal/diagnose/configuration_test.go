@@ -26,11 +26,21 @@ func TestSpecs(t *testing.T) {
 			demo(s).Status.Conditions = nil
 			s.Events = []corev1.Event{event("RayCluster", "demo", "InvalidRayClusterSpec", "too long", time.Minute)}
 		}, nil},
+		"a RayJob that KubeRay does not take": {func(s *Snapshot) {
+			s.Jobs[0].Status = rayv1.RayJobStatus{JobDeploymentStatus: rayv1.JobDeploymentStatusValidationFailed, Message: "no entrypoint"}
+		}, []string{"spec-invalid RayJob train"}},
+		"a RayService that KubeRay does not take": {func(s *Snapshot) {
+			set(&s.Service.Status.Conditions, rayv1.ConditionRayServiceReady, "False", rayv1.ReasonValidationFailed, "bad name")
+		}, []string{"spec-invalid RayService chat"}},
 		"one of which a part is not served": {func(s *Snapshot) {
 			set(&demo(s).Status.Conditions, rayv1.ConditionValid, "True", rayv1.ReasonPartlyServed, "spec.tlsOptions.enabled")
 		}, []string{"spec-partly-served RayCluster demo"}},
 		"a name that is taken": {func(s *Snapshot) {
 			set(&demo(s).Status.Conditions, rayv1.ConditionNameCollision, "True", rayv1.ReasonNameCollision, "Secret demo belongs to nobody")
+		}, []string{"name-collision RayCluster demo"}},
+		"a name that is taken, which the owner repeats": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionNameCollision, "True", rayv1.ReasonNameCollision, "Secret demo belongs to nobody")
+			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", rayv1.ReasonNameCollision, "RayCluster demo: Secret demo belongs to nobody")
 		}, []string{"name-collision RayCluster demo"}},
 		"a RayService whose name is taken": {func(s *Snapshot) {
 			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", rayv1.ReasonNameCollision, "Service chat-serve-svc belongs to nobody")

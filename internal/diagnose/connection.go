@@ -149,12 +149,13 @@ func differing(selector, labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(selector)), func(key string) bool { return labels[key] == selector[key] })
 }
 
-// headNotReady is silent where the rules about Pods say why.
+// headNotReady is silent where the rules about Pods say why, and where applications do: without them the head of a RayService
+// is not ready. It goes by Ray's own container: beside it a submitter may have ended.
 func headNotReady(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
 		head := s.head(cluster)
-		if head == nil || s.readyFor(head) >= 0 || s.youngerThan(head.CreationTimestamp, starting) || s.troubled(head) {
+		if head == nil || !s.runs(head, starting) || rayContainer(head).Ready || s.troubled(head) || len(serveAppUnhealthy(s)) > 0 {
 			continue
 		}
 		message := "it is not ready"

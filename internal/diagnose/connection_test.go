@@ -43,8 +43,21 @@ func TestHeads(t *testing.T) {
 		}, []string{"head-not-ready Pod demo-head"}},
 		"a head that starts": {func(s *Snapshot) {
 			notReady(s)
-			headOf(s).CreationTimestamp = ago(2 * time.Minute)
+			headOf(s).Status.ContainerStatuses[0].State = runningSince(2 * time.Minute)
 		}, nil},
+		"a head that gets its image": {func(s *Snapshot) {
+			notReady(s)
+			headOf(s).Status.ContainerStatuses[0].State = waiting("ContainerCreating", "")
+		}, nil},
+		"a head whose submitter has ended": {func(s *Snapshot) {
+			notReady(s)
+			headOf(s).Status.ContainerStatuses[0].Ready = true
+			noEndpoint(s)
+		}, nil},
+		"a head that is not ready because its application is sick": {func(s *Snapshot) {
+			notReady(s)
+			s.Service.Status.ActiveServiceStatus.ApplicationStatuses["default"] = rayv1.AppStatus{Status: rayv1.AppStatusDeployFailed}
+		}, []string{"serve-app-unhealthy RayService chat"}},
 		"a head that is in trouble itself, and workers that wait for it": {func(s *Snapshot) {
 			notReady(s)
 			noEndpoint(s)

@@ -65,7 +65,8 @@ func refusalOf(text string) refusalKind {
 	return notRefused
 }
 
-// refusals are those that hold now, one for each object and kind: conditions say what holds, events only what was said.
+// refusals are those that hold now, one for each object and kind: conditions say what holds, events only what was said. What
+// a RayCluster is refused stands in the conditions of its owner, too, and counts once.
 func (s *Snapshot) refusals() []refusal {
 	var all []refusal
 	add := func(object, text string) {
@@ -96,8 +97,12 @@ func (s *Snapshot) refusals() []refusal {
 			add("Job "+job.Name, event.Message)
 		}
 	}
-	return all
+	return slices.DeleteFunc(slices.Clone(all), func(r refusal) bool {
+		return !r.ofCluster() && slices.ContainsFunc(all, func(other refusal) bool { return other.ofCluster() && other.kind == r.kind })
+	})
 }
+
+func (r refusal) ofCluster() bool { return strings.HasPrefix(r.object, rayv1.KindRayCluster+" ") }
 
 // saysTrouble tells whether a condition speaks of something that is wrong now.
 func saysTrouble(c metav1.Condition) bool {

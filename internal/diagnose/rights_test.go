@@ -68,6 +68,10 @@ func TestRefusals(t *testing.T) {
 			refusedWith(forbiddenText)(s)
 			s.Operator.Refused = []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "pods", Namespace: "ns"}}
 		}, []string{"operator-forbidden RayCluster demo"}},
+		"a quota, which the owner repeats": {func(s *Snapshot) {
+			refusedWith(quotaText)(s)
+			set(&s.Jobs[0].Status.Conditions, rayv1.ConditionStalled, "True", "FailedCreateWorkerPod", "RayCluster demo: "+quotaText)
+		}, []string{"quota-exceeded RayCluster demo"}},
 		"other trouble": {func(s *Snapshot) {
 			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", "OOMKilled", "group small: 1 of 1: container ray-worker: exit code 137")
 		}, nil},

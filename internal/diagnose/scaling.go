@@ -68,7 +68,7 @@ func autoscalerNotReady(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.autoscalers() {
 		head, status := s.autoscalerStatus(cluster)
-		if status == nil || status.Ready || s.youngerThan(head.CreationTimestamp, starting) || s.troubled(head) {
+		if status == nil || status.Ready || !s.runs(head, starting) || s.troubled(head) {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "AutoscalerNotReady", Object: "Pod " + head.Name,

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +33,8 @@ type object struct {
 	suspended  bool
 	// ended objects are not acted upon any more.
 	ended bool
+	// invalid is what KubeRay, which has no condition for it, says against the spec in the status.
+	invalid string
 }
 
 // String is how findings name an object.
@@ -56,13 +57,21 @@ func clusterObject(c *rayv1.RayCluster) object {
 }
 
 func jobObject(j *rayv1.RayJob) object {
-	return object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: j.Status.Conditions, observed: j.Status.ObservedGeneration,
+	o := object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: j.Status.Conditions, observed: j.Status.ObservedGeneration,
 		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus)}
+	if j.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed {
+		o.invalid = j.Status.Message
+	}
+	return o
 }
 
 func serviceObject(s *rayv1.RayService) object {
-	return object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: s.Status.Conditions, observed: s.Status.ObservedGeneration,
+	o := object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: s.Status.Conditions, observed: s.Status.ObservedGeneration,
 		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend}
+	if c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse); c != nil && c.Reason == rayv1.ReasonValidationFailed {
+		o.invalid = c.Message
+	}
+	return o
 }
 
 func cronObject(c *rayv1.RayCronJob) object {
@@ -134,6 +143,25 @@ func (s *Snapshot) readyFor(pod *corev1.Pod) time.Duration {
 	return s.Now.Sub(c.LastTransitionTime.Time)
 }
 
+// rayContainer is the status of the container that runs Ray, or nil while there is none.
+func rayContainer(pod *corev1.Pod) *corev1.ContainerStatus {
+	if len(pod.Spec.Containers) == 0 {
+		return nil
+	}
+	all := pod.Status.ContainerStatuses
+	i := slices.IndexFunc(all, func(c corev1.ContainerStatus) bool { return c.Name == pod.Spec.Containers[0].Name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// runs tells whether Ray's container has run for a while. Before that its image may be on its way.
+func (s *Snapshot) runs(pod *corev1.Pod, age time.Duration) bool {
+	c := rayContainer(pod)
+	return c != nil && c.State.Running != nil && !s.youngerThan(c.State.Running.StartedAt, age)
+}
+
 // troubled tells whether the rules about single Pods have something to say about the Pod.
 func (s *Snapshot) troubled(pod *corev1.Pod) bool {
 	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(s.eventsAbout("Pod", pod.Name)), Now: s.Now})
@@ -166,7 +194,7 @@ func (s *Snapshot) eventsAbout(kind, name string) []corev1.Event {
 // recent tells whether an event was seen lately enough to speak of the present.
 func (s *Snapshot) recent(event *corev1.Event) bool { return s.Now.Sub(lastSeen(event)) < eventsCount }
 
-// inCluster tells whether a name is that of a cluster in the snapshot.
+// cluster is the RayCluster of a name, or nil.
 func (s *Snapshot) cluster(name string) *rayv1.RayCluster {
 	if i := slices.IndexFunc(s.Clusters, func(c *rayv1.RayCluster) bool { return c.Name == name }); i >= 0 {
 		return s.Clusters[i]
@@ -195,11 +223,6 @@ func shortened(text string) string {
 		text = strings.ToValidUTF8(text[:maxText], "") + "..."
 	}
 	return text
-}
-
-// ageOf is a moment in the life of an object after which it is not young, given what may be unknown.
-func sinceOf(c *metav1.Condition, created metav1.Time) metav1.Time {
-	return cmp.Or(c.LastTransitionTime, created)
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

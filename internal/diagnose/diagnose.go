@@ -8,8 +8,8 @@ import "cmp"
 type Severity int
 
 const (
-	// Note is no trouble, but worth knowing.
-	Note Severity = iota
+	// Note is no trouble: what is as it was asked for, and may surprise.
+	Note Severity = iota + 1
 	// Passing trouble may end by itself: what failed is tried again or replaced.
 	Passing
 	// Blocking trouble stays until somebody changes something.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -43,7 +42,7 @@ func isRayNode(pod *corev1.Pod) bool {
 }
 
 func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
-	events := s.eventsAbout(pod.UID)
+	events := s.eventsAbout("Pod", pod.Name)
 	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(events), Now: s.Now})
 	if !finding.Found() {
 		return slowPod(s, pod, events)
@@ -51,7 +50,7 @@ func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
 	log := s.logsOf(pod)
 	finding.ID = identify(finding.Reason, finding.Message, log)
 	finding.Cause, finding.Next = podCause(s, pod, finding)
-	if last := lastLine(log); last != "" && !strings.Contains(finding.Message, last) {
+	if last := lastWords(log); last != "" && !strings.Contains(finding.Message, last) {
 		finding.Message += fmt.Sprintf("; its log ends with %q", last)
 	}
 	return finding
@@ -77,7 +76,7 @@ func slowPod(s *Snapshot, pod *corev1.Pod, events []corev1.Event) Finding {
 	}
 	if waits := initContainerSince(pod); waits != nil && s.Now.Sub(waits.State.Running.StartedAt.Time) > startPatience {
 		finding := about(idInitWaits, "Initializing", fmt.Sprintf("init container %s runs and does not end", waits.Name))
-		if last := lastLine(s.Logs[LogKey(pod.Name, waits.Name)]); last != "" {
+		if last := lastWords(s.Logs[LogKey(pod.Name, waits.Name)]); last != "" {
 			finding.Message += fmt.Sprintf("; its log ends with %q", last)
 		}
 		return finding
@@ -130,17 +129,6 @@ func unreadySince(pod *corev1.Pod, now time.Time) *corev1.ContainerStatus {
 	return &pod.Status.ContainerStatuses[i]
 }
 
-// eventsAbout are the events about one object.
-func (s *Snapshot) eventsAbout(uid types.UID) []corev1.Event {
-	var about []corev1.Event
-	for _, event := range s.Events {
-		if event.InvolvedObject.UID == uid {
-			about = append(about, event)
-		}
-	}
-	return about
-}
-
 // newest is the last event of a reason, or nil.
 func newest(events []corev1.Event, reason string) *corev1.Event {
 	var last *corev1.Event
@@ -163,8 +151,8 @@ func (s *Snapshot) logsOf(pod *corev1.Pod) string {
 	return strings.Join(logs, "\n")
 }
 
-// lastLine is the last line of a log that says anything.
-func lastLine(log string) string {
+// lastWords are the last line of a log that says anything.
+func lastWords(log string) string {
 	lines := strings.Split(log, "\n")
 	for _, line := range slices.Backward(lines) {
 		if line = oneLine(line); line != "" {

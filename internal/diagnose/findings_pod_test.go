@@ -92,14 +92,14 @@ func TestPodFindings(t *testing.T) {
 		"a Pod that was preempted":           {pod: []func(*corev1.Pod){inPhase(corev1.PodFailed), with("DisruptionTarget", "True", "PreemptionByScheduler", "", 0)}, want: idPreempted},
 		"a Pod that was evicted":             {pod: []func(*corev1.Pod){inPhase(corev1.PodFailed), func(pod *corev1.Pod) { pod.Status.Reason = "Evicted" }}, want: idEvicted},
 		"a Pod that its node did not take":   {pod: []func(*corev1.Pod){inPhase(corev1.PodFailed), func(pod *corev1.Pod) { pod.Status.Reason = "UnexpectedAdmissionError" }}, want: idRefusedByNode},
-		"a probe that fails":                 {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)))}, events: []corev1.Event{event("Unhealthy", "Readiness probe failed: 503")}, want: idProbeFailing},
+		"a probe that fails":                 {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)))}, events: []corev1.Event{podEvent("Unhealthy", "Readiness probe failed: 503")}, want: idProbeFailing},
 		"a container that starts, not ready": {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))}},
 		"an init container that waits": {pod: []func(*corev1.Pod){func(pod *corev1.Pod) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
 		}}, want: idInitWaits},
 		"a node that takes long":          {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode, aged(time.Hour), with(corev1.PodScheduled, corev1.ConditionTrue, "", "", 0)}, want: idSlowStart},
-		"a volume that cannot be mounted": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{event("FailedMount", "MountVolume.SetUp failed: exit status 32")}, want: idVolumeNotMounted},
-		"a Secret that is to be mounted":  {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{event("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "s" not found`)}, want: idSecretMissing},
+		"a volume that cannot be mounted": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", "MountVolume.SetUp failed: exit status 32")}, want: idVolumeNotMounted},
+		"a Secret that is to be mounted":  {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "s" not found`)}, want: idSecretMissing},
 		"a Pod that runs":                 {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, corev1.ContainerStatus{Name: "ray", Ready: true, State: runningSince(time.Hour)})}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestPodFindings(t *testing.T) {
 	}
 }
 
-func event(reason, message string) corev1.Event {
-	return corev1.Event{Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: "p-uid"}, LastTimestamp: ago(time.Second)}
+func podEvent(reason, message string) corev1.Event {
+	return event("Pod", "p", reason, message, time.Second)
 }
 
 func node(name, cpu string) *corev1.Node {

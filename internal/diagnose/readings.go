@@ -157,7 +157,7 @@ const (
 	idTokenMismatch     = "token-mismatch"
 	idBadStartParam     = "start-params-bad"
 	idGCSUnreachable    = "gcs-unreachable"
-	idDNS               = "dns"
+	idDNS               = "name-not-resolved"
 	idRedisUnreachable  = "redis-trouble"
 	idSidecarEnded      = "sidecar-ended"
 	idContainerExits    = "container-exits"

@@ -1,0 +1,43 @@
+package diagnose
+
+// operatorEntries explain the findings of operatorRules.
+func operatorEntries() []Entry {
+	return []Entry{
+		{ID: "kind-not-installed", Family: TheOperator,
+			Symptom: "\"kubectl\" says that the server has no such resource type.",
+			Cause:   "A CustomResourceDefinition of ray.io is not installed.",
+			Next:    "Apply the directory crds of the operator's chart."},
+		{ID: "operator-missing", Family: TheOperator,
+			Symptom: "Objects are made and nothing happens: no status, no events.",
+			Cause:   "No operator is installed.",
+			Next:    "Install the operator's chart."},
+		{ID: "operator-unavailable", Family: TheOperator,
+			Symptom: "Objects are made and nothing happens: no status, no events.",
+			Cause:   "No Pod of the operator is available.",
+			Next:    "Look at the Pods and the log of the operator."},
+		{ID: "operator-no-leader", Family: TheOperator,
+			Symptom: "The operator's Pods are ready and nothing happens.",
+			Cause:   "No replica of the operator leads.",
+			Next:    "Read the log of the operator; check its rights on leases."},
+		{ID: "crd-older", Family: TheOperator,
+			Symptom: "A field of the manifest is gone after it was applied.",
+			Cause:   "The CustomResourceDefinitions are older than the operator.",
+			Next:    "Apply the directory crds of the chart in the operator's version."},
+		{ID: "managed-by-other", Family: TheOperator,
+			Symptom: "The object is there and nothing happens.",
+			Cause:   "spec.managedBy names another controller, which does nothing.",
+			Next:    "Look at that controller, or create the object anew without spec.managedBy."},
+		{ID: "status-not-observed", Family: TheOperator,
+			Symptom: "A change of the spec has no effect, and status.observedGeneration is behind.",
+			Cause:   "The operator has not looked at the object since it was changed.",
+			Next:    "Check which namespaces the operator watches, and its log."},
+		{ID: "write-fenced", Family: TheOperator,
+			Symptom: "Events say \"heliostat fence\".",
+			Cause:   "A replica of the operator that does not lead any more wanted to write.",
+			Next:    "Nothing, unless it stays: then restart the replicas that do not lead."},
+		{ID: "lease-contested", Family: TheOperator,
+			Symptom: "Everything is slow; the operator's Lease changes hands again and again.",
+			Cause:   "Replicas take the Lease from each other, or two operators compete for it.",
+			Next:    "Look for restarts and time-outs of the operator, and for a second operator."},
+	}
+}

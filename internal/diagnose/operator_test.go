@@ -1,0 +1,79 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+func TestOperator(t *testing.T) {
+	lease := func(change func(*coordinationv1.LeaseSpec)) func(*Snapshot) {
+		return func(s *Snapshot) { change(&s.Operator.Leases[0].Spec) }
+	}
+	micro := func(since time.Duration) *metav1.MicroTime { return ptr.To(metav1.NewMicroTime(now.Add(-since))) }
+	// behind has a spec that was changed some time ago and that no status speaks of.
+	behind := func(since time.Duration) func(*Snapshot) {
+		return func(s *Snapshot) {
+			demo(s).Generation, demo(s).ManagedFields[0].Time = 2, ptr.To(ago(since))
+		}
+	}
+	const deployment = "Deployment ray-system/heliostat"
+	testWhole(t, map[string]wholeCase{
+		"none":                    {func(s *Snapshot) { s.Operator.Deployments = []*appsv1.Deployment{} }, []string{"operator-missing Deployment of the operator"}},
+		"none that could be read": {func(s *Snapshot) { s.Operator = Operator{} }, nil},
+		"no replica":              {func(s *Snapshot) { s.Operator.Deployments[0].Status.AvailableReplicas = 0 }, []string{"operator-unavailable " + deployment}},
+		"no replica yet": {func(s *Snapshot) {
+			s.Operator.Deployments[0].Status.AvailableReplicas, s.Operator.Deployments[0].CreationTimestamp = 0, ago(10*time.Second)
+		}, nil},
+		"scaled to none": {func(s *Snapshot) {
+			s.Operator.Deployments[0].Status.AvailableReplicas, s.Operator.Deployments[0].Spec.Replicas = 0, ptr.To[int32](0)
+		}, []string{"operator-unavailable " + deployment}},
+		"a Lease that nobody renews": {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = micro(time.Minute) }), []string{"operator-no-leader Lease ray-system/ray-operator-leader"}},
+		"an old Lease beside one that is renewed": {func(s *Snapshot) {
+			old := s.Operator.Leases[0].DeepCopy()
+			old.Spec.RenewTime = micro(time.Hour)
+			s.Operator.Leases = append([]*coordinationv1.Lease{old}, s.Operator.Leases...)
+		}, nil},
+		"no Lease, as with a single replica":         {func(s *Snapshot) { s.Operator.Leases = nil }, nil},
+		"a Lease that changes hands again and again": {lease(func(l *coordinationv1.LeaseSpec) { l.AcquireTime = micro(time.Minute) }), []string{"lease-contested Lease ray-system/ray-operator-leader"}},
+		"a Lease that has changed hands once": {lease(func(l *coordinationv1.LeaseSpec) {
+			l.AcquireTime, l.LeaseTransitions = micro(time.Minute), ptr.To[int32](1)
+		}), nil},
+		"a kind that is not installed":  {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayJob") }, []string{"kind-not-installed CustomResourceDefinition rayjobs.ray.io"}},
+		"a kind that nobody needs here": {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayCronJob") }, nil},
+		"a schema that lacks a field": {func(s *Snapshot) {
+			s.Operator.CRDFields["RayCluster"] = slices.DeleteFunc(s.Operator.CRDFields["RayCluster"], func(f string) bool { return f == "tlsOptions" })
+		}, []string{"crd-older CustomResourceDefinition rayclusters.ray.io"}},
+		"another controller that does nothing": {func(s *Snapshot) {
+			demo(s).Spec.ManagedBy, demo(s).Status = ptr.To(rayv1.ManagedByMultiKueue), rayv1.RayClusterStatus{}
+		}, []string{"managed-by-other RayCluster demo"}},
+		"another controller that acts":    {func(s *Snapshot) { demo(s).Spec.ManagedBy = ptr.To(rayv1.ManagedByMultiKueue) }, nil},
+		"this operator by its name":       {func(s *Snapshot) { demo(s).Spec.ManagedBy = ptr.To(rayv1.ManagedByOperator) }, nil},
+		"a change that was not looked at": {behind(5 * time.Minute), []string{"status-not-observed RayCluster demo"}},
+		"a change of just now":            {behind(10 * time.Second), nil},
+		"a change without a record": {func(s *Snapshot) {
+			behind(time.Hour)(s)
+			demo(s).ManagedFields = nil
+		}, nil},
+		"a change while the operator is down": {func(s *Snapshot) {
+			behind(5 * time.Minute)(s)
+			s.Operator.Deployments[0].Status.AvailableReplicas = 0
+		}, []string{"operator-unavailable " + deployment}},
+	})
+}
+
+func TestSpecFieldsAreThoseOfTheAPI(t *testing.T) {
+	for kind, field := range map[string]string{"RayCluster": "headGroupSpec", "RayJob": "entrypoint", "RayService": "serveConfigV2", "RayCronJob": "schedule"} {
+		fields := specFields(kind)
+		if !slices.Contains(fields, field) || slices.Contains(fields, "") {
+			t.Errorf("%s: got %q", kind, fields)
+		}
+	}
+}

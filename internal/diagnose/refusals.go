@@ -1,0 +1,174 @@
+package diagnose
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+// refusalKind is why the API server did not take a write.
+type refusalKind int
+
+const (
+	notRefused refusalKind = iota
+	refusedByFence
+	refusedOwnerReference
+	refusedByQuota
+	refusedByLimits
+	refusedByPodSecurity
+	refusedByWebhookFailure
+	refusedByAdmission
+	refusedPriorityClass
+	refusedByRBAC
+)
+
+// refusal is a text in which the API server says no.
+type refusal struct {
+	kind refusalKind
+	// object is the one for which the write was meant.
+	object, text string
+}
+
+// refusalMarks are parts of the API server's texts, the more exact ones first: a refusal by a policy is "forbidden", too.
+func refusalMarks() []struct {
+	kind  refusalKind
+	marks []string
+} {
+	return []struct {
+		kind  refusalKind
+		marks []string
+	}{
+		{refusedByFence, []string{"heliostat fence:"}},
+		{refusedOwnerReference, []string{"cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"}},
+		{refusedByQuota, []string{"exceeded quota:", "failed quota:"}},
+		{refusedByPodSecurity, []string{"violates PodSecurity"}},
+		{refusedByWebhookFailure, []string{"failed calling webhook", "failed to call webhook"}},
+		{refusedByAdmission, []string{"denied the request", "denied request", "ValidatingAdmissionPolicy"}},
+		{refusedByLimits, []string{" usage per Container is ", " usage per Pod is ", " limit to request ratio per "}},
+		{refusedPriorityClass, []string{"no PriorityClass with name"}},
+		{refusedByRBAC, []string{"is forbidden: User "}},
+	}
+}
+
+func refusalOf(text string) refusalKind {
+	for _, candidate := range refusalMarks() {
+		if slices.ContainsFunc(candidate.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
+			return candidate.kind
+		}
+	}
+	return notRefused
+}
+
+// refusals are those that hold now, one for each object and kind: conditions say what holds, events only what was said. What
+// a RayCluster is refused stands in the conditions of its owner, too, and counts once.
+func (s *Snapshot) refusals() []refusal {
+	var all []refusal
+	add := func(object, text string) {
+		kind := refusalOf(text)
+		same := func(r refusal) bool { return r.kind == kind && r.object == object }
+		if kind != notRefused && !slices.ContainsFunc(all, same) {
+			all = append(all, refusal{kind, object, oneLine(text)})
+		}
+	}
+	for _, o := range s.objects() {
+		for _, c := range o.conditions {
+			if saysTrouble(c) {
+				add(o.String(), c.Message)
+			}
+		}
+		if o.ended || o.condition(rayv1.ConditionReady, metav1.ConditionTrue) != nil {
+			continue
+		}
+		for _, event := range s.warnings(o.kind, o.meta.Name) {
+			add(o.String(), event.Message)
+		}
+	}
+	for _, job := range s.SubmitterJobs {
+		if job.Status.Active > 0 || job.Status.Succeeded > 0 {
+			continue
+		}
+		for _, event := range s.warnings("Job", job.Name) {
+			add("Job "+job.Name, event.Message)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r refusal) bool {
+		return !r.ofCluster() && slices.ContainsFunc(all, func(other refusal) bool { return other.ofCluster() && other.kind == r.kind })
+	})
+}
+
+func (r refusal) ofCluster() bool { return strings.HasPrefix(r.object, rayv1.KindRayCluster+" ") }
+
+// saysTrouble tells whether a condition speaks of something that is wrong now.
+func saysTrouble(c metav1.Condition) bool {
+	switch c.Type {
+	case rayv1.ConditionReplicaFailure, rayv1.ConditionStalled:
+		return c.Status == metav1.ConditionTrue
+	case rayv1.ConditionPodsHealthy, rayv1.ConditionReady:
+		return c.Status == metav1.ConditionFalse
+	default:
+		return false
+	}
+}
+
+// warnings are the events about an object that tell of trouble and were seen lately, by their text, so that the same one
+// of many is always the first.
+func (s *Snapshot) warnings(kind, name string) []corev1.Event {
+	events := slices.DeleteFunc(s.eventsAbout(kind, name), func(e corev1.Event) bool {
+		return e.Type == corev1.EventTypeNormal || !s.recent(&e)
+	})
+	slices.SortFunc(events, func(a, b corev1.Event) int { return cmp.Compare(a.Message, b.Message) })
+	return events
+}
+
+// rightDenied is what the API server says of a request that RBAC does not allow.
+var rightDenied = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+
+// right is one permission that is missing.
+type right struct{ user, verb, resource, group, namespace string }
+
+// deniedRight reads the permission out of a text, and tells whether it could.
+func deniedRight(text string) (right, bool) {
+	m := rightDenied.FindStringSubmatch(text)
+	if m == nil {
+		return right{}, false
+	}
+	return right{m[1], m[2], m[3], m[4], m[5]}, true
+}
+
+// String is the right as it stands in a sentence.
+func (r right) String() string {
+	text := r.verb + " " + r.resource
+	if r.group != "" {
+		text += "." + r.group
+	}
+	if r.namespace == "" {
+		return text + " in all namespaces"
+	}
+	return text + " in namespace " + r.namespace
+}
+
+// canI is the command that asks for the right.
+func (r right) canI() string {
+	resource := r.resource
+	main, sub, divided := strings.Cut(resource, "/")
+	if r.group != "" {
+		main += "." + r.group
+	}
+	command := "kubectl auth can-i " + r.verb + " " + main
+	if divided {
+		command += " --subresource=" + sub
+	}
+	if r.namespace != "" {
+		command += " -n " + r.namespace
+	}
+	if r.user != "" {
+		command += " --as=" + r.user
+	}
+	return command
+}

@@ -1,0 +1,43 @@
+package diagnose
+
+// rightsEntries explain the findings of rightsRules.
+func rightsEntries() []Entry {
+	return []Entry{
+		{ID: "operator-forbidden", Family: Rights,
+			Symptom: "Events say \"is forbidden: User system:serviceaccount...\".",
+			Cause:   "The account of the operator lacks a right.",
+			Next:    "Install the RBAC objects of the operator's chart again, or grant the verb and resource that the message names."},
+		{ID: "owner-reference-refused", Family: Rights,
+			Symptom: "Events say \"cannot set blockOwnerDeletion\".",
+			Cause:   "The API server checks owner references, and the operator may not set finalizers on the owner.",
+			Next:    "Allow the operator the verb update on rayclusters/finalizers, rayjobs/finalizers, rayservices/finalizers and raycronjobs/finalizers."},
+		{ID: "quota-exceeded", Family: Rights,
+			Symptom: "Pods are missing; events say \"exceeded quota\".",
+			Cause:   "A ResourceQuota of the namespace leaves no room, or counts resources that the Pods do not specify.",
+			Next:    "Run \"kubectl describe quota\"; raise it, free what is in use, or lower requests and replicas."},
+		{ID: "limit-range", Family: Rights,
+			Symptom: "Pods are missing; events speak of a minimum or maximum per container.",
+			Cause:   "A LimitRange of the namespace does not allow the resources of a container.",
+			Next:    "Bring resources in the Pod templates within \"kubectl get limitrange -o yaml\"."},
+		{ID: "pod-security", Family: Rights,
+			Symptom: "Pods are missing; events say \"violates PodSecurity\".",
+			Cause:   "The Pod Security level of the namespace does not allow the Pods.",
+			Next:    "Set what the message asks for in securityContext of the Pod templates, or lower the level of the namespace."},
+		{ID: "webhook-unreachable", Family: Rights,
+			Symptom: "Nothing can be made; events say \"failed calling webhook\".",
+			Cause:   "An admission webhook that must be asked does not answer.",
+			Next:    "Make the Service behind the webhook answer, or remove the configuration of a webhook that is gone."},
+		{ID: "admission-denied", Family: Rights,
+			Symptom: "Objects are missing; events say \"denied the request\".",
+			Cause:   "An admission webhook or policy denies what the operator wants to write.",
+			Next:    "Change what the message complains of, or ask the owner of the policy for an exception."},
+		{ID: "priority-class-missing", Family: Rights,
+			Symptom: "No Pod is made; events say \"no PriorityClass with name\".",
+			Cause:   "A Pod template names a PriorityClass that does not exist.",
+			Next:    "Create the PriorityClass, or correct priorityClassName in the Pod template."},
+		{ID: "autoscaler-rights-missing", Family: Rights,
+			Symptom: "The autoscaler runs and the number of workers never changes.",
+			Cause:   "ServiceAccount, Role or RoleBinding of the autoscaler is missing or lacks a right.",
+			Next:    "Let the operator make them, or bind your own account to a Role that may read and patch pods and patch rayclusters.ray.io."},
+	}
+}

@@ -1,0 +1,132 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+const (
+	forbiddenText = `pods is forbidden: User "system:serviceaccount:ray-system:heliostat" cannot create resource "pods" in API group "" in the namespace "ns"`
+	quotaText     = `group small: pods "demo-small-worker-x" is forbidden: exceeded quota: team-a, requested: requests.cpu=4, used: requests.cpu=6, limited: requests.cpu=8`
+)
+
+func refusedWith(text string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		set(&demo(s).Status.Conditions, rayv1.ConditionReplicaFailure, "True", rayv1.ReasonFailedCreateWorkerPod, text)
+		set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, "")
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	refused := func(text, id string) wholeCase {
+		return wholeCase{refusedWith(text), []string{id + " RayCluster demo"}}
+	}
+	testWhole(t, map[string]wholeCase{
+		"a right":                        refused(forbiddenText, "operator-forbidden"),
+		"an owner reference":             refused(`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, "owner-reference-refused"),
+		"a quota":                        refused(quotaText, "quota-exceeded"),
+		"a quota that wants limits":      refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
+		"a limit":                        refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
+		"Pod Security":                   refused(`pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`, "pod-security"),
+		"a webhook":                      refused(`admission webhook "v.example.com" denied the request: no image of quay.io`, "admission-denied"),
+		"a policy":                       refused(`pods "p" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'b' denied request: no latest`, "admission-denied"),
+		"a webhook that does not answer": refused(`Internal error occurred: failed calling webhook "v.example.com": connection refused`, "webhook-unreachable"),
+		"a priority class":               refused(`pods "p" is forbidden: no PriorityClass with name high was found`, "priority-class-missing"),
+		"the fence": refused(`pods "p" is forbidden: ValidatingAdmissionPolicy 'heliostat-fence' with binding 'b' denied request: heliostat fence: only Pod a may write`,
+			"write-fenced"),
+		"an event just now, and no condition for it": {func(s *Snapshot) {
+			demo(s).Status.Conditions = nil
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}
+		}, []string{"quota-exceeded RayCluster demo"}},
+		"an event of long ago": {func(s *Snapshot) {
+			demo(s).Status.Conditions = nil
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 10*time.Minute)}
+		}, nil},
+		"an event, and a cluster that is ready since": {func(s *Snapshot) {
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}
+		}, nil},
+		"the Pod of a submitter": {func(s *Snapshot) {
+			s.SubmitterJobs[0].Status = batchv1.JobStatus{}
+			s.Events = []corev1.Event{event("Job", "train", "FailedCreate", quotaText, time.Minute)}
+		}, []string{"quota-exceeded Job train"}},
+		"the Pod of a submitter that was made since": {func(s *Snapshot) {
+			s.Events = []corev1.Event{event("Job", "train", "FailedCreate", quotaText, time.Minute)}
+		}, nil},
+		"a right that the API server denies when asked": {func(s *Snapshot) {
+			s.Operator.Refused = []authorizationv1.ResourceAttributes{{Verb: "update", Group: "ray.io", Resource: "rayclusters", Subresource: "status"}}
+		}, []string{"operator-forbidden Deployment ray-system/heliostat"}},
+		"a right that both tell of": {func(s *Snapshot) {
+			refusedWith(forbiddenText)(s)
+			s.Operator.Refused = []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "pods", Namespace: "ns"}}
+		}, []string{"operator-forbidden RayCluster demo"}},
+		"a quota, which the owner repeats": {func(s *Snapshot) {
+			refusedWith(quotaText)(s)
+			set(&s.Jobs[0].Status.Conditions, rayv1.ConditionStalled, "True", "FailedCreateWorkerPod", "RayCluster demo: "+quotaText)
+		}, []string{"quota-exceeded RayCluster demo"}},
+		"other trouble": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", "OOMKilled", "group small: 1 of 1: container ray-worker: exit code 137")
+		}, nil},
+	})
+}
+
+func TestRefusalsNameWhatIsMissing(t *testing.T) {
+	for text, want := range map[string]string{
+		forbiddenText: "The account system:serviceaccount:ray-system:heliostat may not create pods in namespace ns.",
+		quotaText:     "ResourceQuota team-a does not leave room for what RayCluster demo asks for: requested requests.cpu=4, used requests.cpu=6, limit requests.cpu=8.",
+		`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`: "ResourceQuota team-a counts resources that the Pods of RayCluster demo do not specify: limits.cpu for: ray-head.",
+	} {
+		s := healthy()
+		refusedWith(text)(s)
+		if found := Findings(s); len(found) != 1 || found[0].Cause != want {
+			t.Errorf("got %+v\nwant cause %q", found, want)
+		}
+	}
+}
+
+func TestRightsAreAskedFor(t *testing.T) {
+	r := right{user: "system:serviceaccount:a:b", verb: "patch", resource: "rayclusters/status", group: "ray.io", namespace: "ns"}
+	want := "kubectl auth can-i patch rayclusters.ray.io --subresource=status -n ns --as=system:serviceaccount:a:b"
+	if got := r.canI(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRightsOfTheAutoscaler(t *testing.T) {
+	testWhole(t, map[string]wholeCase{
+		"no binding": {func(s *Snapshot) { s.Bindings = []*rbacv1.RoleBinding{} }, []string{"autoscaler-rights-missing ServiceAccount demo"}},
+		"no role":    {func(s *Snapshot) { s.Roles = []*rbacv1.Role{} }, []string{"autoscaler-rights-missing RoleBinding demo"}},
+		"a role that allows too little": {func(s *Snapshot) { s.Roles[0].Rules = s.Roles[0].Rules[:1] },
+			[]string{"autoscaler-rights-missing Role demo"}},
+		"an account that is gone": {func(s *Snapshot) { s.Accounts = s.Accounts[:1] }, []string{"autoscaler-rights-missing ServiceAccount demo"}},
+		"no credentials in the Pod": {func(s *Snapshot) {
+			demo(s).Spec.HeadGroupSpec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
+		}, []string{"autoscaler-rights-missing RayCluster demo"}},
+		"a ClusterRole, which is not known": {func(s *Snapshot) { s.Bindings[0].RoleRef.Kind = "ClusterRole" }, nil},
+		"no autoscaler": {func(s *Snapshot) {
+			demo(s).Spec.EnableInTreeAutoscaling = nil
+			s.Bindings = []*rbacv1.RoleBinding{}
+		}, nil},
+		"rights that could not be read": {func(s *Snapshot) { s.Accounts, s.Roles, s.Bindings = nil, nil, nil }, nil},
+		"an account of the user's own, which is gone": {func(s *Snapshot) {
+			demo(s).Spec.HeadGroupSpec.Template.Spec.ServiceAccountName = "robot"
+			headOf(s).Spec.ServiceAccountName = "robot"
+		}, []string{"service-account-missing ServiceAccount robot"}},
+	})
+}
+
+func TestFenceIsNamed(t *testing.T) {
+	s := healthy()
+	refusedWith("denied request: heliostat fence: only Pod a may write")(s)
+	if found := Findings(s); len(found) != 1 || !strings.Contains(found[0].Cause, "does not lead any more") || found[0].Severity != Passing {
+		t.Errorf("got %+v", found)
+	}
+}

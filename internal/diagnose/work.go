@@ -1,0 +1,312 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
+
+const (
+	// waitingLong is how long a RayJob may wait for its cluster, and a RayService for a new one.
+	waitingLong = 5 * time.Minute
+	// deletingLong is how long an object may be on its way out.
+	deletingLong = 5 * time.Minute
+)
+
+// workRules are about jobs, schedules and services.
+func workRules() []objectRule {
+	return slices.Concat([]objectRule{
+		{"job-runtime-env", Blocking, jobRule(isRuntimeEnv, "RuntimeEnvFailed", "Ray could not set up the runtime environment of %s.",
+			"Correct spec.runtimeEnvYAML of %s: each package, file and URL in it must be reachable from the Pods of the cluster. Then create the RayJob anew.")},
+		{"job-lost", Blocking, jobRule(because(rayv1.JobLost), "JobLost", "Ray had the job of %s and lost it together with its head, and how far it came is unknown.",
+			"Create %s anew; to have the next attempt made by itself set spec.backoffLimit, and to keep jobs over the loss of a head set gcsFaultToleranceOptions in spec.rayClusterSpec.")},
+		{"job-submission-failed", Blocking, jobRule(because(rayv1.SubmissionFailed), "SubmissionFailed", "The submitter of %s could not hand the job to Ray.",
+			"Read the log of the submitter with \"kubectl logs -l job-name=<name of the RayJob>\", correct spec.entrypoint or spec.submitterPodTemplate of %s and create it anew.")},
+		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded", "The job of %s took longer than it was allowed to.",
+			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of %s, or find out what the job waited for, and create it anew.")},
+		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of %s ended with an error.",
+			"Read the driver's log, the last lines of which stand in status.postMortem.log of %s, correct the program and create the RayJob anew.")},
+		{"job-failed", Blocking, jobRule(failedOtherwise, "JobFailed", "The operator gave up the job of %s.", "Correct what status.message of %s names and create it anew.")},
+		{"job-cluster-missing", Blocking, jobClusterMissing},
+		{"deletion-stuck", Blocking, deletionStuck},
+		{"job-retrying", Passing, jobRetrying},
+		{"submitter-failed", Passing, submitterFailed},
+		{"job-status-unknown", Passing, jobStatusUnknown},
+		{"job-waiting", Passing, jobWaiting},
+		{"job-queued", Note, queued},
+		{"job-waits-for-user", Note, jobWaitsForUser},
+		{"losses-reported", Note, lossesReported},
+	}, cronRules(), serveRules())
+}
+
+// because returns a test for the reasons of a RayJob's failure.
+func because(reasons ...rayv1.JobFailedReason) func(*rayv1.RayJob) bool {
+	return func(job *rayv1.RayJob) bool { return slices.Contains(reasons, job.Status.Reason) && !isRuntimeEnv(job) }
+}
+
+func failedOtherwise(job *rayv1.RayJob) bool {
+	known := because(rayv1.JobLost, rayv1.SubmissionFailed, rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded, rayv1.AppFailed)
+	return !known(job) && !isRuntimeEnv(job)
+}
+
+// isRuntimeEnv goes by Ray's words: its error type, and the names that its messages give to the environment.
+func isRuntimeEnv(job *rayv1.RayJob) bool {
+	texts := []string{job.Status.Message}
+	if p := job.Status.PostMortem; p != nil && p.Attempt == job.Status.Attempt {
+		texts = append(texts, p.ErrorType, p.Message)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		lower := strings.ToLower(text)
+		return slices.ContainsFunc([]string{"runtime_env", "runtimeenv", "runtime environment"}, func(mark string) bool {
+			return strings.Contains(lower, mark)
+		})
+	})
+}
+
+// jobRule returns a rule about RayJobs that failed. The object's name is put into cause and next.
+func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snapshot) []Finding {
+	return func(s *Snapshot) []Finding {
+		var findings []Finding
+		for _, job := range s.failed() {
+			if !is(job) {
+				continue
+			}
+			o := jobObject(job)
+			message := fmt.Sprintf("status.reason is %s", cmp.Or(string(job.Status.Reason), "empty"))
+			if job.Status.Message != "" {
+				message += ": " + shortened(job.Status.Message)
+			}
+			findings = append(findings, Finding{Reason: reason, Object: o.String(), Message: message, Cause: fmt.Sprintf(cause, o), Next: fmt.Sprintf(next, o)})
+		}
+		return findings
+	}
+}
+
+// failed are the RayJobs that ended as failed. Of a schedule only the last run that has ended counts.
+func (s *Snapshot) failed() []*rayv1.RayJob {
+	jobs := s.Jobs
+	if s.CronJob != nil {
+		jobs = lastEnded(jobs)
+	}
+	return slices.DeleteFunc(slices.Clone(jobs), func(job *rayv1.RayJob) bool {
+		return job.Status.JobDeploymentStatus != rayv1.JobDeploymentStatusFailed || job.DeletionTimestamp != nil
+	})
+}
+
+func lastEnded(jobs []*rayv1.RayJob) []*rayv1.RayJob {
+	ended := slices.DeleteFunc(slices.Clone(jobs), func(job *rayv1.RayJob) bool { return !jobObject(job).ended })
+	if len(ended) == 0 {
+		return nil
+	}
+	return []*rayv1.RayJob{slices.MaxFunc(ended, func(a, b *rayv1.RayJob) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })}
+}
+
+// going are the RayJobs that have not ended and are not told to wait.
+func (s *Snapshot) going() []*rayv1.RayJob {
+	return slices.DeleteFunc(slices.Clone(s.Jobs), func(job *rayv1.RayJob) bool {
+		o := jobObject(job)
+		return o.ended || o.suspended || !o.ours() || job.DeletionTimestamp != nil || s.youngerThan(job.CreationTimestamp, settling)
+	})
+}
+
+func jobRetrying(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, job := range s.going() {
+		if job.Status.JobDeploymentStatus != rayv1.JobDeploymentStatusRetrying {
+			continue
+		}
+		o := jobObject(job)
+		findings = append(findings, Finding{Reason: rayv1.ReasonRetrying, Object: o.String(), Message: shortened(cmp.Or(job.Status.Message, "an attempt failed")),
+			Cause: fmt.Sprintf("An attempt of %s failed, and what is left of it is taken down before the next one.", o),
+			Next:  fmt.Sprintf("Wait for the next attempt; why the last one failed stands in status.postMortem of %s.", o)})
+	}
+	return findings
+}
+
+func jobClusterMissing(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, job := range s.going() {
+		name := job.Spec.ClusterSelector[rayv1.LabelCluster]
+		if name == "" || s.cluster(name) != nil || s.gapIn("cluster") {
+			continue
+		}
+		o := jobObject(job)
+		findings = append(findings, Finding{Reason: rayv1.ReasonRayClusterNotFound, Object: o.String(), Message: fmt.Sprintf("there is no RayCluster %s", name),
+			Cause: fmt.Sprintf("spec.clusterSelector of %s names RayCluster %s, which does not exist in its namespace.", o, name),
+			Next:  fmt.Sprintf("Create RayCluster %s, or create %s anew with the name of one that \"kubectl get rayclusters\" shows in spec.clusterSelector.", name, o)})
+	}
+	return findings
+}
+
+// gapIn tells whether a part of the snapshot could not be read whose name holds a word.
+func (s *Snapshot) gapIn(word string) bool {
+	return slices.ContainsFunc(s.Gaps, func(g Gap) bool { return strings.Contains(strings.ToLower(g.What), word) })
+}
+
+func submitterFailed(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, submitter := range s.SubmitterJobs {
+		owner := metav1.GetControllerOf(submitter)
+		failed := slices.ContainsFunc(submitter.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue
+		})
+		if owner == nil || !failed {
+			continue
+		}
+		job := named(s.Jobs, owner.Name)
+		if job == nil || job.Status.JobStatus != rayv1.JobStatusRunning || jobObject(job).ended {
+			continue
+		}
+		findings = append(findings, Finding{Reason: "SubmitterFailed", Object: "Job " + submitter.Name, Message: fmt.Sprintf("it failed, and Ray says that the job of RayJob %s runs", job.Name),
+			Cause: fmt.Sprintf("Job %s, which submits RayJob %s and prints its log, has failed after the job was handed to Ray.", submitter.Name, job.Name),
+			Next: fmt.Sprintf("Nothing has to be done for the job; follow its log with \"ray job logs %s --follow\" against the dashboard of RayCluster %s, and see \"kubectl logs job/%s\" for why "+
+				"the submitter failed.", job.Status.JobId, job.Status.RayClusterName, submitter.Name)})
+	}
+	return findings
+}
+
+func jobStatusUnknown(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, job := range s.going() {
+		since := job.Status.JobStatusCheckFailureStartTime
+		cluster := s.cluster(job.Status.RayClusterName)
+		if since == nil || s.youngerThan(*since, settling) || cluster != nil && s.clusterTroubled(cluster) {
+			continue
+		}
+		o := jobObject(job)
+		message := "Ray cannot be asked for the status of its job"
+		if c := o.condition(rayv1.ConditionReconciling, metav1.ConditionTrue); c != nil && c.Reason == rayv1.ReasonRayDoesNotAnswer && c.Message != "" {
+			message = shortened(c.Message)
+		}
+		findings = append(findings, Finding{Reason: rayv1.ReasonRayDoesNotAnswer, Object: o.String(), Message: message,
+			Cause: fmt.Sprintf("The operator cannot reach the dashboard of RayCluster %s, so it does not know how the job of %s stands.", job.Status.RayClusterName, o),
+			Next: fmt.Sprintf("Check that the head of RayCluster %s is ready and that no NetworkPolicy keeps the operator's namespace from its dashboard port.",
+				job.Status.RayClusterName)})
+	}
+	return findings
+}
+
+// jobWaiting is silent where the cluster is in trouble: then that is what the job waits for, and other rules tell of it.
+func jobWaiting(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, job := range s.going() {
+		phase := job.Status.JobDeploymentStatus
+		begun := job.CreationTimestamp
+		if job.Status.StartTime != nil {
+			begun = *job.Status.StartTime
+		}
+		cluster := s.cluster(job.Status.RayClusterName)
+		early := phase == rayv1.JobDeploymentStatusNew || phase == rayv1.JobDeploymentStatusInitializing
+		if !early || s.youngerThan(begun, waitingLong) || s.operatorDown() || len(jobClusterMissing(s)) > 0 || s.verdict(jobObject(job)) != "" ||
+			cluster == nil || s.clusterTroubled(cluster) || clusterObject(cluster).suspended || len(s.firstWaiters()) > 0 {
+			continue
+		}
+		o := jobObject(job)
+		message := fmt.Sprintf("RayCluster %s is not ready", cluster.Name)
+		if c := clusterObject(cluster).condition(rayv1.ConditionReady, metav1.ConditionFalse); c != nil && c.Message != "" {
+			message += ": " + oneLine(c.Message)
+		}
+		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForCluster, Object: o.String(), Message: message,
+			Cause: fmt.Sprintf("%s has waited long for RayCluster %s, of which not all Pods are ready.", o, cluster.Name),
+			Next:  fmt.Sprintf("Run \"kubectl get pods -l %s=%s\" and see which is not ready; to have such a job given up, set spec.preRunningDeadlineSeconds of %s.", rayv1.LabelCluster, cluster.Name, o)})
+	}
+	return findings
+}
+
+func queued(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, o := range s.objects() {
+		queue := o.meta.Labels[labelQueue]
+		if !o.suspended || o.ended || queue == "" || o.kind == rayv1.KindRayCronJob {
+			continue
+		}
+		findings = append(findings, Finding{Reason: "Queued", Object: o.String(), Message: fmt.Sprintf("it is suspended and its label %s is %s", labelQueue, queue),
+			Cause: fmt.Sprintf("Kueue holds %s back in the queue %s until there is room for it.", o, queue),
+			Next:  fmt.Sprintf("Run \"kubectl get workloads\" and \"kubectl describe localqueue %s\" to see what it waits for.", queue)})
+	}
+	return findings
+}
+
+func jobWaitsForUser(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, job := range s.going() {
+		if job.Status.JobDeploymentStatus != rayv1.JobDeploymentStatusWaiting {
+			continue
+		}
+		o := jobObject(job)
+		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForUser, Object: o.String(), Message: "spec.submissionMode is InteractiveMode and spec.jobId is empty",
+			Cause: fmt.Sprintf("The cluster of %s is ready and waits for somebody to submit a job.", o),
+			Next:  fmt.Sprintf("Submit a job to the dashboard of RayCluster %s and write its submission id into spec.jobId of %s.", job.Status.RayClusterName, o)})
+	}
+	return findings
+}
+
+func deletionStuck(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, o := range s.objects() {
+		if o.meta.DeletionTimestamp == nil || len(o.meta.Finalizers) == 0 || s.youngerThan(*o.meta.DeletionTimestamp, deletingLong) {
+			continue
+		}
+		finalizers := list(o.meta.Finalizers)
+		findings = append(findings, Finding{Reason: "DeletionStuck", Object: o.String(), Message: "it is being deleted, and finalizers hold it: " + finalizers,
+			Cause: fmt.Sprintf("%s stays until whoever set %s has done its work and taken it away.", o, finalizers),
+			Next:  finalizerNext(o)})
+	}
+	return findings
+}
+
+func finalizerNext(o object) string {
+	command := fmt.Sprintf("Take it out of metadata.finalizers of %s by hand only if what it stands for is done or not wanted.", o)
+	switch o.meta.Finalizers[0] {
+	case rayv1.FinalizerGCSFTRedisCleanup:
+		return fmt.Sprintf("See whether the Job that empties Redis runs: \"kubectl get jobs,pods -l %s=%s\". %s", rayv1.LabelCluster, o.meta.Name, command)
+	case rayv1.FinalizerRayJob, rayv1.FinalizerRayCronJobTick, rayv1.FinalizerRayService:
+		return fmt.Sprintf("See whether the operator runs, and what its log says about %s. %s", o.meta.Name, command)
+	default:
+		return fmt.Sprintf("See whether the controller behind %s runs. %s", o.meta.Finalizers[0], command)
+	}
+}
+
+func lossesReported(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, cluster := range s.Clusters {
+		for _, loss := range cluster.Status.Recoveries {
+			text := lossText(loss)
+			if text == "" {
+				continue
+			}
+			findings = append(findings, Finding{Reason: "Lost", Object: "RayCluster " + cluster.Name, Message: fmt.Sprintf("with Pod %s (%s): %s", loss.Pod, loss.Cause, text),
+				Cause: fmt.Sprintf("Pod %s of RayCluster %s was lost, and not all that ran on it came back.", loss.Pod, cluster.Name),
+				Next: fmt.Sprintf("Submit lost jobs again and create lost actors again; max_restarts of an actor, and gcsFaultToleranceOptions of RayCluster %s, let them come back by themselves.",
+					cluster.Name)})
+		}
+	}
+	return findings
+}
+
+// lossText says what is gone for good, or nothing.
+func lossText(loss rayv1.RayClusterRecovery) string {
+	var parts []string
+	add := func(what string, counts *rayv1.RecoveryCounts, names []string) {
+		if counts == nil || counts.Lost == 0 {
+			return
+		}
+		part := fmt.Sprintf("%d %s lost", counts.Lost, what)
+		if len(names) > 0 {
+			part += " (" + list(names) + ")"
+		}
+		parts = append(parts, part)
+	}
+	add("actors", loss.Actors, loss.LostActors)
+	add("placement groups", loss.PlacementGroups, nil)
+	add("jobs", loss.Jobs, loss.LostJobs)
+	return strings.Join(parts, ", ")
+}

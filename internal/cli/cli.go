@@ -5,7 +5,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/heliostat-io/heliostat/internal/cli/check"
+	"github.com/heliostat-io/heliostat/internal/cli/diagnose"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/plan"
+	"github.com/heliostat-io/heliostat/internal/cli/report"
+	"github.com/heliostat-io/heliostat/internal/cli/status"
+	"github.com/heliostat-io/heliostat/internal/cli/suspend"
+	"github.com/heliostat-io/heliostat/internal/cli/tree"
+	"github.com/heliostat-io/heliostat/internal/cli/wait"
 )
 
 // New returns the root command. program is what the user types to run it.
@@ -48,8 +56,10 @@ const (
 // commands are all commands by the group that they are shown in.
 func commands(env *kube.Env) map[string][]*cobra.Command {
 	return map[string][]*cobra.Command{
-		groupSee:    {},
-		groupChange: {},
+		groupSee: {
+			check.New(env), diagnose.New(env), plan.New(env), report.New(env), status.New(env), tree.New(env), wait.New(env),
+		},
+		groupChange: {suspend.NewSuspend(env), suspend.NewResume(env)},
 		groupUse:    {},
 	}
 }

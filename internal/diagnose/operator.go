@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -195,7 +196,7 @@ func specFields(kind string) []string {
 func managedByOther(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, o := range s.objects() {
-		if o.ours() || o.observed > 0 || o.suspended || s.youngerThan(o.meta.CreationTimestamp, settling) {
+		if o.ours() || !o.untouched || o.suspended || s.youngerThan(o.meta.CreationTimestamp, settling) {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "ManagedByOther", Object: o.String(), Message: "spec.managedBy is " + *o.managedBy,
@@ -205,24 +206,34 @@ func managedByOther(s *Snapshot) []Finding {
 	return findings
 }
 
-// statusNotObserved is silent where the operator is known to be down, and about those RayCronJobs whose operator has no
-// such field.
+// statusNotObserved is silent where the operator is known to be down.
 func statusNotObserved(s *Snapshot) []Finding {
 	var findings []Finding
 	if s.operatorDown() {
 		return nil
 	}
 	for _, o := range s.objects() {
-		noField := o.kind == rayv1.KindRayCronJob && o.observed == 0 && !slices.ContainsFunc(s.Operator.Deployments, isHeliostat)
-		if noField || !o.ours() || o.ended || o.observed >= o.meta.Generation || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
+		if !o.ours() || o.ended || !s.unseen(o) || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "StatusNotObserved", Object: o.String(), Message: "the status does not speak of the present spec",
-			Cause: fmt.Sprintf("The operator has not looked at the last change of the spec of %s.", o),
+			Cause: fmt.Sprintf("The operator has not looked at %s since its spec was last changed.", o),
 			Next: fmt.Sprintf("Check that the operator watches the namespace of %s (watchNamespace in its chart) and read its log (%s) for errors about %s.",
 				o, s.operatorName(), o.meta.Name)})
 	}
 	return findings
+}
+
+// unseen tells whether the operator has not looked at the present spec of an object. Heliostat always says what it has looked
+// at. KubeRay does so only when something else in a status changes, and never for RayJobs; of its objects only an empty
+// status tells, and that not for a RayCronJob, which has none before its first run.
+func (s *Snapshot) unseen(o object) bool {
+	says := slices.ContainsFunc(o.conditions, func(c metav1.Condition) bool { return c.Type == rayv1.ConditionValid }) ||
+		slices.ContainsFunc(s.Operator.Deployments, isHeliostat)
+	if says {
+		return o.observed < o.meta.Generation
+	}
+	return o.untouched && o.kind != rayv1.KindRayCronJob
 }
 
 // specChangedWithin tells whether the spec of an object was written lately. Where the API server's record is not there, the

@@ -33,6 +33,8 @@ type object struct {
 	suspended  bool
 	// ended objects are not acted upon any more.
 	ended bool
+	// untouched objects have an empty status: no operator has looked at them.
+	untouched bool
 	// invalid is what KubeRay, which has no condition for it, says against the spec in the status.
 	invalid string
 }
@@ -53,12 +55,14 @@ func (o object) ours() bool { return o.managedBy == nil || *o.managedBy == rayv1
 
 func clusterObject(c *rayv1.RayCluster) object {
 	return object{kind: rayv1.KindRayCluster, meta: &c.ObjectMeta, conditions: c.Status.Conditions, observed: c.Status.ObservedGeneration,
-		managedBy: c.Spec.ManagedBy, suspended: isTrue(c.Spec.Suspend)}
+		managedBy: c.Spec.ManagedBy, suspended: isTrue(c.Spec.Suspend),
+		untouched: c.Status.ObservedGeneration == 0 && c.Status.State == "" && len(c.Status.Conditions) == 0}
 }
 
 func jobObject(j *rayv1.RayJob) object {
 	o := object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: j.Status.Conditions, observed: j.Status.ObservedGeneration,
-		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus)}
+		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus),
+		untouched: j.Status.ObservedGeneration == 0 && j.Status.JobDeploymentStatus == ""}
 	if j.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed {
 		o.invalid = j.Status.Message
 	}
@@ -67,7 +71,8 @@ func jobObject(j *rayv1.RayJob) object {
 
 func serviceObject(s *rayv1.RayService) object {
 	o := object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: s.Status.Conditions, observed: s.Status.ObservedGeneration,
-		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend}
+		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend,
+		untouched: s.Status.ObservedGeneration == 0 && len(s.Status.Conditions) == 0}
 	if c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse); c != nil && c.Reason == rayv1.ReasonValidationFailed {
 		o.invalid = c.Message
 	}

@@ -128,12 +128,8 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 		}},
 		"all was created just now": {given: young},
 		"all was created by KubeRay, which knows fewer conditions": {given: func(s *Snapshot) {
-			demo(s).Status.Conditions = nil
-			s.Service.Status.Conditions = s.Service.Status.Conditions[:1]
-			s.Jobs[0].Status.Conditions = nil
-			s.Operator.Deployments[0].Name = "kuberay-operator"
-			s.Operator.Deployments[0].Spec.Template.Spec.Containers[0].Image = "quay.io/kuberay/operator:v1.5.0"
-			s.Operator.CRDFields["RayCluster"] = []string{"headGroupSpec"}
+			kubeRay(s)
+			s.Jobs[0].Status.ObservedGeneration = 0
 		}},
 	})
 }

@@ -124,7 +124,8 @@ func TestSchedules(t *testing.T) {
 	testWhole(t, map[string]wholeCase{
 		"one that works": {cron(func(*Snapshot, *rayv1.RayCronJob) {}), nil},
 		"one of KubeRay, which has no such field": {cron(func(s *Snapshot, c *rayv1.RayCronJob) {
-			c.Status.ObservedGeneration, s.Operator.Deployments[0].Name, s.Operator.Deployments[0].Spec.Template.Spec.Containers[0].Image = 0, "kuberay", "kuberay"
+			kubeRay(s)
+			c.Status.ObservedGeneration = 0
 		}), nil},
 		"no schedule": {cron(func(_ *Snapshot, c *rayv1.RayCronJob) { c.Spec.Schedule = "at three" }), []string{"schedule-invalid RayCronJob nightly"}},
 		"no schedule, and the operator says so": {cron(func(_ *Snapshot, c *rayv1.RayCronJob) {

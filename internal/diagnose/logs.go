@@ -41,7 +41,7 @@ func tokenTrouble() logTrouble {
 // tlsTrouble is what a log says about: that two sides do not agree about TLS.
 func tlsTrouble() logTrouble {
 	return logTrouble{"TLSMismatch",
-		[]string{"certificate_verify_failed", "certificate verify failed", "ssl handshake", "tls handshake", "ssl_error", "wrong_version_number", "ssl: "},
+		[]string{"certificate_verify_failed", "certificate verify failed", "ssl handshake", "tls handshake", "ssl_error", "wrong_version_number"},
 		"Container %[2]s of Pod %[1]s and the other side do not agree about TLS: one speaks it and the other does not, or a certificate is not trusted.",
 		"Check that RAY_USE_TLS and the mounted certificates are the same in all Pod templates of the cluster, that the certificates name the head Service, and " +
 			"that they have not expired; then delete Pod %[1]s."}

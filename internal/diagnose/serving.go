@@ -64,7 +64,7 @@ func serveAppUnhealthy(s *Snapshot) []Finding {
 			if said := appSays(app); said != "" {
 				message += ": " + said
 			}
-			findings = append(findings, Finding{Reason: app.Status, Object: "RayService " + service.Name, Message: message,
+			findings = append(findings, Finding{Reason: "ApplicationNotHealthy", Object: "RayService " + service.Name, Message: message,
 				Cause: fmt.Sprintf("Ray Serve cannot run application %s of RayService %s.", name, service.Name),
 				Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s, and correct import_path, runtime_env or the code of application %s in "+
 					"spec.serveConfigV2 of RayService %s.", part.RayClusterName, name, service.Name)})
@@ -129,7 +129,7 @@ func upgradeAbandoned(s *Snapshot) []Finding {
 		return nil
 	}
 	given := service.Status.AbandonedUpgrade
-	return []Finding{{Reason: given.Reason, Object: "RayService " + service.Name, Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
+	return []Finding{{Reason: cmp.Or(given.Reason, rayv1.ReasonUpgradeTimeout), Object: "RayService " + service.Name, Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
 		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given up; the old cluster goes on serving.", given.RayClusterName, service.Name),
 		Next:  fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec starts the next upgrade.", service.Name)}}
 }

@@ -24,17 +24,17 @@ const (
 // workRules are about jobs, schedules and services.
 func workRules() []objectRule {
 	return slices.Concat([]objectRule{
-		{"job-runtime-env", Blocking, jobRule(isRuntimeEnv, "RuntimeEnvFailed", "Ray could not set up the runtime environment of %s.",
-			"Correct spec.runtimeEnvYAML of %s: each package, file and URL in it must be reachable from the Pods of the cluster. Then create the RayJob anew.")},
-		{"job-lost", Blocking, jobRule(because(rayv1.JobLost), "JobLost", "Ray had the job of %s and lost it together with its head, and how far it came is unknown.",
-			"Create %s anew; to have the next attempt made by itself set spec.backoffLimit, and to keep jobs over the loss of a head set gcsFaultToleranceOptions in spec.rayClusterSpec.")},
-		{"job-submission-failed", Blocking, jobRule(because(rayv1.SubmissionFailed), "SubmissionFailed", "The submitter of %s could not hand the job to Ray.",
-			"Read the log of the submitter with \"kubectl logs -l job-name=<name of the RayJob>\", correct spec.entrypoint or spec.submitterPodTemplate of %s and create it anew.")},
-		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded", "The job of %s took longer than it was allowed to.",
-			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of %s, or find out what the job waited for, and create it anew.")},
-		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of %s ended with an error.",
-			"Read the driver's log, the last lines of which stand in status.postMortem.log of %s, correct the program and create the RayJob anew.")},
-		{"job-failed", Blocking, jobRule(failedOtherwise, "JobFailed", "The operator gave up the job of %s.", "Correct what status.message of %s names and create it anew.")},
+		{"job-runtime-env", Blocking, jobRule(isRuntimeEnv, "RuntimeEnvFailed", "Ray could not set up the runtime environment of RayJob %[1]s.",
+			"Correct spec.runtimeEnvYAML of RayJob %[1]s: each package, file and URL in it must be reachable from the Pods of the cluster. Then create the RayJob anew.")},
+		{"job-lost", Blocking, jobRule(because(rayv1.JobLost), "JobLost", "Ray had the job of RayJob %[1]s and lost it together with its head, and how far it came is unknown.",
+			"Create RayJob %[1]s anew; to have the next attempt made by itself set spec.backoffLimit, and to keep jobs over the loss of a head set gcsFaultToleranceOptions in spec.rayClusterSpec.")},
+		{"job-submission-failed", Blocking, jobRule(because(rayv1.SubmissionFailed), "SubmissionFailed", "The submitter of RayJob %[1]s could not hand the job to Ray.",
+			"Read the log of the submitter with \"kubectl logs -l job-name=%[1]s\", correct spec.entrypoint or spec.submitterPodTemplate of RayJob %[1]s and create it anew.")},
+		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded", "The job of RayJob %[1]s took longer than it was allowed to.",
+			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of RayJob %[1]s, or find out what the job waited for, and create it anew.")},
+		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of RayJob %[1]s ended with an error.",
+			"Read the driver's log, the last lines of which stand in status.postMortem.log of RayJob %[1]s, correct the program and create the RayJob anew.")},
+		{"job-failed", Blocking, jobRule(failedOtherwise, "JobFailed", "The operator gave up the job of RayJob %[1]s.", "Correct what status.message of RayJob %[1]s names and create it anew.")},
 		{"job-cluster-missing", Blocking, jobClusterMissing},
 		{"deletion-stuck", Blocking, deletionStuck},
 		{"job-retrying", Passing, jobRetrying},
@@ -71,7 +71,7 @@ func isRuntimeEnv(job *rayv1.RayJob) bool {
 	})
 }
 
-// jobRule returns a rule about RayJobs that failed. The object's name is put into cause and next.
+// jobRule returns a rule about RayJobs that failed. The name of the RayJob is put into cause and next as their argument 1.
 func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snapshot) []Finding {
 	return func(s *Snapshot) []Finding {
 		var findings []Finding
@@ -84,7 +84,7 @@ func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snap
 			if job.Status.Message != "" {
 				message += ": " + shortened(job.Status.Message)
 			}
-			findings = append(findings, Finding{Reason: reason, Object: o.String(), Message: message, Cause: fmt.Sprintf(cause, o), Next: fmt.Sprintf(next, o)})
+			findings = append(findings, Finding{Reason: reason, Object: o.String(), Message: message, Cause: fmt.Sprintf(cause, o.meta.Name), Next: fmt.Sprintf(next, o.meta.Name)})
 		}
 		return findings
 	}

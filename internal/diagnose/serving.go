@@ -45,7 +45,8 @@ func serveConfigRefused(s *Snapshot) []Finding {
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: shortened(c.Message),
 		Cause: fmt.Sprintf("Ray Serve does not take spec.serveConfigV2 of %s; the last good config goes on serving.", o),
-		Next:  fmt.Sprintf("Correct in spec.serveConfigV2 of %s what the message complains of and apply the manifest again.", o)}}
+		Next: fmt.Sprintf("Correct in spec.serveConfigV2 of %s what the message complains of and apply the "+
+			"manifest again.", o)}}
 }
 
 func serveAppUnhealthy(s *Snapshot) []Finding {
@@ -66,7 +67,8 @@ func serveAppUnhealthy(s *Snapshot) []Finding {
 			}
 			findings = append(findings, Finding{Reason: "ApplicationNotHealthy", Object: "RayService " + service.Name, Message: message,
 				Cause: fmt.Sprintf("Ray Serve cannot run application %s of RayService %s.", name, service.Name),
-				Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s, and correct import_path, runtime_env or the code of application %s in "+
+				Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s, and correct "+
+					"import_path, runtime_env or the code of application %s in "+
 					"spec.serveConfigV2 of RayService %s.", part.RayClusterName, name, service.Name)})
 		}
 	}
@@ -97,8 +99,10 @@ func serveStartTimeout(s *Snapshot) []Finding {
 		return nil
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: cmp.Or(shortened(c.Message), "it did not serve in time"),
-		Cause: fmt.Sprintf("%s did not serve within the time in its annotation %s and was given up for good.", o, rayv1.AnnotationInitializingTimeout),
-		Next:  fmt.Sprintf("Find out what it waited for, then create %s anew, with a longer time in the annotation %s.", o, rayv1.AnnotationInitializingTimeout)}}
+		Cause: fmt.Sprintf("%s did not serve within the time in its annotation %s and was given up "+
+			"for good.", o, rayv1.AnnotationInitializingTimeout),
+		Next: fmt.Sprintf("Find out what it waited for, then create %s anew, with a longer time in the "+
+			"annotation %s.", o, rayv1.AnnotationInitializingTimeout)}}
 }
 
 func serveGateway(s *Snapshot) []Finding {
@@ -111,12 +115,15 @@ func serveGateway(s *Snapshot) []Finding {
 	if c == nil || !slices.Contains([]string{rayv1.ReasonGatewayAPIMissing, rayv1.ReasonGatewayNotReady, rayv1.ReasonServiceMissing}, c.Reason) {
 		return nil
 	}
-	next := fmt.Sprintf("Run \"kubectl describe gateway,httproute\" for those of %s and correct spec.upgradeStrategy.clusterUpgradeOptions.gatewayClassName if no controller takes them.", o)
+	next := fmt.Sprintf("Run \"kubectl describe gateway,httproute\" for those of %s and correct "+
+		"spec.upgradeStrategy.clusterUpgradeOptions.gatewayClassName if no controller takes them.", o)
 	switch c.Reason {
 	case rayv1.ReasonGatewayAPIMissing:
-		next = fmt.Sprintf("Install the Gateway API and a controller for it, or set spec.upgradeStrategy.type of %s to NewCluster.", o)
+		next = fmt.Sprintf("Install the Gateway API and a controller for it, or set spec.upgradeStrategy.type of %s to "+
+			"NewCluster.", o)
 	case rayv1.ReasonServiceMissing:
-		next = fmt.Sprintf("Declare a port named serve (containerPort 8000) and one named dashboard (8265) on the first container of spec.rayClusterConfig.headGroupSpec.template of %s.", o)
+		next = fmt.Sprintf("Declare a port named serve (containerPort 8000) and one named dashboard (8265) on the first "+
+			"container of spec.rayClusterConfig.headGroupSpec.template of %s.", o)
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: shortened(c.Message),
 		Cause: fmt.Sprintf("The way by which traffic reaches the clusters of %s cannot be set up.", o), Next: next}}
@@ -130,8 +137,10 @@ func upgradeAbandoned(s *Snapshot) []Finding {
 	}
 	given := service.Status.AbandonedUpgrade
 	return []Finding{{Reason: cmp.Or(given.Reason, rayv1.ReasonUpgradeTimeout), Object: "RayService " + service.Name, Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
-		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given up; the old cluster goes on serving.", given.RayClusterName, service.Name),
-		Next:  fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec starts the next upgrade.", service.Name)}}
+		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given "+
+			"up; the old cluster goes on serving.", given.RayClusterName, service.Name),
+		Next: fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec "+
+			"starts the next upgrade.", service.Name)}}
 }
 
 // serveNoEndpoints is silent where an application or a cluster is in trouble: then that is the reason. Without a word of
@@ -156,8 +165,10 @@ func serveNoEndpoints(s *Snapshot) []Finding {
 		return nil
 	}
 	return []Finding{{Reason: rayv1.ReasonZeroServeEndpoints, Object: "Service " + serveServiceName(service), Message: "no Pod takes requests, although the applications run",
-		Cause: fmt.Sprintf("No Pod of RayCluster %s has the label %s=true and is ready: the proxies of Ray Serve do not answer /-/healthz.", active.Name, rayv1.LabelServe),
-		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s,%s=true\"; read /tmp/ray/session_latest/logs/serve/proxy*.log in those that are not ready, and check that Serve listens on "+
+		Cause: fmt.Sprintf("No Pod of RayCluster %s has the label %s=true and is ready: the proxies of Ray Serve do not "+
+			"answer /-/healthz.", active.Name, rayv1.LabelServe),
+		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s,%s=true\"; read /tmp/ray/session_latest/logs/serve/proxy*.log "+
+			"in those that are not ready, and check that Serve listens on "+
 			"the port named serve of the head.", rayv1.LabelCluster, active.Name, rayv1.LabelServe)}}
 }
 
@@ -191,8 +202,10 @@ func upgradeWaiting(s *Snapshot) []Finding {
 	}
 	message := cmp.Or(shortened(c.Message), pendingText(&service.Status.PendingServiceStatus))
 	return []Finding{{Reason: rayv1.ReasonUpgrading, Object: o.String(), Message: message,
-		Cause: fmt.Sprintf("RayCluster %s is to take over for %s and is not ready to: %s.", pending.Name, o, strings.TrimSuffix(message, ".")),
-		Next:  fmt.Sprintf("See what RayCluster %s waits for with \"kubectl ray diagnose raycluster %s\"; the old cluster goes on serving meanwhile.", pending.Name, pending.Name)}}
+		Cause: fmt.Sprintf("RayCluster %s is to take over for %s and is not "+
+			"ready to: %s.", pending.Name, o, strings.TrimSuffix(message, ".")),
+		Next: fmt.Sprintf("See what RayCluster %s waits for with \"kubectl ray diagnose raycluster %s\"; the old cluster "+
+			"goes on serving meanwhile.", pending.Name, pending.Name)}}
 }
 
 // pendingText is what a new cluster lacks, as far as the status tells.

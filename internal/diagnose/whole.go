@@ -233,3 +233,8 @@ func shortened(text string) string {
 func list(names []string) string { return strings.Join(names, ", ") }
 
 func quoted(name string) string { return fmt.Sprintf("%q", name) }
+
+// entry makes an Entry. Symptom, cause and next step stand in this order.
+func entry(family Family, id, symptom, cause, next string) Entry {
+	return Entry{ID: id, Family: family, Symptom: symptom, Cause: cause, Next: next}
+}

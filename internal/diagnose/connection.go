@@ -46,7 +46,7 @@ func (s *Snapshot) headService(cluster *rayv1.RayCluster) *corev1.Service {
 		}
 	}
 	labelled := func(service *corev1.Service) bool {
-		return service.Labels[rayv1.LabelCluster] == cluster.Name && service.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead
+		return service.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead && metav1.IsControlledBy(service, cluster)
 	}
 	if i := slices.IndexFunc(s.Services, labelled); i >= 0 {
 		return s.Services[i]
@@ -225,7 +225,8 @@ func dashboardSilent(s *Snapshot) []Finding {
 			strings.Contains(answer.Error, "forbidden") {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "DashboardDoesNotAnswer", Object: "RayCluster " + cluster.Name, Message: shortened(answer.Error),
+		findings = append(findings, Finding{Reason: "DashboardDoesNotAnswer", Object: "RayCluster " + cluster.Name,
+			Message: shortened(answer.Error),
 			Cause: fmt.Sprintf("The head Pod %s is ready, and Ray's dashboard on it does not answer, so jobs and "+
 				"applications can be neither submitted nor watched.", head.Name),
 			Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/dashboard.log in Pod %s; check that its image has "+

@@ -92,7 +92,8 @@ func operatorNoLeader(s *Snapshot) []Finding {
 		return nil
 	}
 	lease := leases[0]
-	return []Finding{{Reason: "NoLeader", Object: fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name), Message: "no replica of the operator renews it",
+	return []Finding{{Reason: "NoLeader", Object: fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name),
+		Message: "no replica of the operator renews it",
 		Cause: fmt.Sprintf("All replicas of %s wait to lead, or cannot write Lease %s, so nothing acts upon objects of "+
 			"ray.io/v1.", s.operatorName(), lease.Name),
 		Next: fmt.Sprintf("Read the log of the operator's Pods in namespace %s; they need the verbs get, create and update "+
@@ -149,7 +150,8 @@ func kindNotInstalled(s *Snapshot) []Finding {
 			continue
 		}
 		crd := strings.ToLower(kind) + "s.ray.io"
-		findings = append(findings, Finding{Reason: "KindNotInstalled", Object: "CustomResourceDefinition " + crd, Message: "the API server does not know the kind " + kind,
+		findings = append(findings, Finding{Reason: "KindNotInstalled", Object: "CustomResourceDefinition " + crd,
+			Message: "the API server does not know the kind " + kind,
 			Cause: fmt.Sprintf("CustomResourceDefinition %s, which the operator needs, is not installed or does not serve "+
 				"version v1.", crd),
 			Next: "Apply the directory crds of the operator's chart: \"kubectl apply --server-side -f crds/\"."})
@@ -173,7 +175,8 @@ func crdOlder(s *Snapshot) []Finding {
 			continue
 		}
 		crd := strings.ToLower(kind) + "s.ray.io"
-		findings = append(findings, Finding{Reason: "SchemaTooOld", Object: "CustomResourceDefinition " + crd, Message: "its spec lacks " + list(missing),
+		findings = append(findings, Finding{Reason: "SchemaTooOld", Object: "CustomResourceDefinition " + crd,
+			Message: "its spec lacks " + list(missing),
 			Cause: fmt.Sprintf("CustomResourceDefinition %s is older than the operator, so the API server drops fields of "+
 				"manifests: %s.", crd, list(missing)),
 			Next: "Apply the directory crds of the chart in the operator's version, which Helm does not do on an upgrade: " +
@@ -211,7 +214,8 @@ func managedByOther(s *Snapshot) []Finding {
 		if o.ours() || !o.untouched || o.suspended || s.youngerThan(o.meta.CreationTimestamp, settling) {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "ManagedByOther", Object: o.String(), Message: "spec.managedBy is " + *o.managedBy,
+		findings = append(findings, Finding{Reason: "ManagedByOther", Object: o.String(),
+			Message: "spec.managedBy is " + *o.managedBy,
 			Cause: fmt.Sprintf("spec.managedBy of %s hands it over to %s, so the operator leaves it alone, and that "+
 				"controller has done nothing yet.", o, *o.managedBy),
 			Next: fmt.Sprintf("See whether %s runs and takes %s; to have the operator act upon it, create it anew without "+

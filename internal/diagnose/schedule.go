@@ -29,8 +29,9 @@ func scheduleInvalid(s *Snapshot) []Finding {
 		return nil
 	}
 	name := s.CronJob.Name
-	return []Finding{{Reason: rayv1.ReasonSpecInvalid, Object: "RayCronJob " + name, Message: fmt.Sprintf("spec.schedule %q: %s", s.CronJob.Spec.Schedule, oneLine(err.Error())),
-		Cause: fmt.Sprintf("spec.schedule of RayCronJob %s is no schedule, so no RayJob is ever created.", name),
+	return []Finding{{Reason: rayv1.ReasonSpecInvalid, Object: "RayCronJob " + name,
+		Message: fmt.Sprintf("spec.schedule %q: %s", s.CronJob.Spec.Schedule, oneLine(err.Error())),
+		Cause:   fmt.Sprintf("spec.schedule of RayCronJob %s is no schedule, so no RayJob is ever created.", name),
 		Next: fmt.Sprintf("Set spec.schedule of RayCronJob %s to five fields as in \"0 3 * * *\", or to a word such as "+
 			"@hourly.", name)}}
 }
@@ -60,7 +61,8 @@ func runMissed(s *Snapshot) []Finding {
 	if skipped == nil || status.LastScheduleTime != nil && !skipped.Time.After(status.LastScheduleTime.Time) {
 		return nil
 	}
-	finding := Finding{Reason: skipped.Reason, Object: "RayCronJob " + name, Message: "the last tick was not run: " + skipped.Reason}
+	finding := Finding{Reason: skipped.Reason, Object: "RayCronJob " + name,
+		Message: "the last tick was not run: " + skipped.Reason}
 	switch skipped.Reason {
 	case rayv1.SkippedMissed:
 		finding.Cause = fmt.Sprintf("The operator noticed the last tick of RayCronJob %s too late, or could not create "+

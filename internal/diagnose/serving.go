@@ -136,7 +136,8 @@ func upgradeAbandoned(s *Snapshot) []Finding {
 		return nil
 	}
 	given := service.Status.AbandonedUpgrade
-	return []Finding{{Reason: cmp.Or(given.Reason, rayv1.ReasonUpgradeTimeout), Object: "RayService " + service.Name, Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
+	return []Finding{{Reason: cmp.Or(given.Reason, rayv1.ReasonUpgradeTimeout), Object: "RayService " + service.Name,
+		Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
 		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given "+
 			"up; the old cluster goes on serving.", given.RayClusterName, service.Name),
 		Next: fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec "+
@@ -158,18 +159,25 @@ func serveNoEndpoints(s *Snapshot) []Finding {
 	}
 	c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse)
 	lost := c != nil && c.Reason == rayv1.ReasonZeroServeEndpoints && !s.youngerThan(c.LastTransitionTime, settling)
-	way := named(s.Services, serveServiceName(service))
-	head := s.head(active)
-	empty := s.Slices != nil && way != nil && !s.hasEndpoint(way) && !s.youngerThan(way.CreationTimestamp, joining) && head != nil && s.readyFor(head) >= joining
-	if !lost && !empty {
+	if !lost && !s.leadsNowhere(serveServiceName(service), active) {
 		return nil
 	}
-	return []Finding{{Reason: rayv1.ReasonZeroServeEndpoints, Object: "Service " + serveServiceName(service), Message: "no Pod takes requests, although the applications run",
+	return []Finding{{Reason: rayv1.ReasonZeroServeEndpoints, Object: "Service " + serveServiceName(service),
+		Message: "no Pod takes requests, although the applications run",
 		Cause: fmt.Sprintf("No Pod of RayCluster %s has the label %s=true and is ready: the proxies of Ray Serve do not "+
 			"answer /-/healthz.", active.Name, rayv1.LabelServe),
 		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s,%s=true\"; read /tmp/ray/session_latest/logs/serve/proxy*.log "+
 			"in those that are not ready, and check that Serve listens on "+
 			"the port named serve of the head.", rayv1.LabelCluster, active.Name, rayv1.LabelServe)}}
+}
+
+// leadsNowhere tells whether a Service has had no endpoint for long, although the head of its cluster has been ready for long.
+func (s *Snapshot) leadsNowhere(name string, cluster *rayv1.RayCluster) bool {
+	service, head := named(s.Services, name), s.head(cluster)
+	if s.Slices == nil || service == nil || head == nil || s.youngerThan(service.CreationTimestamp, joining) {
+		return false
+	}
+	return s.readyFor(head) >= joining && !s.hasEndpoint(service)
 }
 
 func allRun(apps map[string]rayv1.AppStatus) bool {

@@ -36,7 +36,8 @@ func workRules() []objectRule {
 			"RayJob %[1]s could not hand the job to Ray.",
 			"Read the log of the submitter with \"kubectl logs -l job-name=%[1]s\", correct spec.entrypoint or "+
 				"spec.submitterPodTemplate of RayJob %[1]s and create it anew.")},
-		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded", "The job of RayJob %[1]s took longer than it was allowed to.",
+		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded",
+			"The job of RayJob %[1]s took longer than it was allowed to.",
 			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of RayJob %[1]s, or find out what the job "+
 				"waited for, and create it anew.")},
 		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of RayJob %[1]s ended "+
@@ -94,7 +95,8 @@ func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snap
 			if job.Status.Message != "" {
 				message += ": " + shortened(job.Status.Message)
 			}
-			findings = append(findings, Finding{Reason: reason, Object: o.String(), Message: message, Cause: fmt.Sprintf(cause, o.meta.Name), Next: fmt.Sprintf(next, o.meta.Name)})
+			findings = append(findings, Finding{Reason: reason, Object: o.String(),
+				Message: message, Cause: fmt.Sprintf(cause, o.meta.Name), Next: fmt.Sprintf(next, o.meta.Name)})
 		}
 		return findings
 	}
@@ -134,9 +136,10 @@ func jobRetrying(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonRetrying, Object: o.String(), Message: shortened(cmp.Or(job.Status.Message, "an attempt failed")),
-			Cause: fmt.Sprintf("An attempt of %s failed, and what is left of it is taken down before the next one.", o),
-			Next:  fmt.Sprintf("Wait for the next attempt; why the last one failed stands in status.postMortem of %s.", o)})
+		findings = append(findings, Finding{Reason: rayv1.ReasonRetrying, Object: o.String(),
+			Message: shortened(cmp.Or(job.Status.Message, "an attempt failed")),
+			Cause:   fmt.Sprintf("An attempt of %s failed, and what is left of it is taken down before the next one.", o),
+			Next:    fmt.Sprintf("Wait for the next attempt; why the last one failed stands in status.postMortem of %s.", o)})
 	}
 	return findings
 }
@@ -149,7 +152,8 @@ func jobClusterMissing(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonRayClusterNotFound, Object: o.String(), Message: fmt.Sprintf("there is no RayCluster %s", name),
+		findings = append(findings, Finding{Reason: rayv1.ReasonRayClusterNotFound, Object: o.String(),
+			Message: fmt.Sprintf("there is no RayCluster %s", name),
 			Cause: fmt.Sprintf("spec.clusterSelector of %s names RayCluster %s, which does not exist in its "+
 				"namespace.", o, name),
 			Next: fmt.Sprintf("Create RayCluster %s, or create %s anew with the name of one that \"kubectl get "+
@@ -177,7 +181,8 @@ func submitterFailed(s *Snapshot) []Finding {
 		if job == nil || job.Status.JobStatus != rayv1.JobStatusRunning || jobObject(job).ended {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "SubmitterFailed", Object: "Job " + submitter.Name, Message: fmt.Sprintf("it failed, and Ray says that the job of RayJob %s runs", job.Name),
+		findings = append(findings, Finding{Reason: "SubmitterFailed", Object: "Job " + submitter.Name,
+			Message: fmt.Sprintf("it failed, and Ray says that the job of RayJob %s runs", job.Name),
 			Cause: fmt.Sprintf("Job %s, which submits RayJob %s and prints its log, has failed after the job was "+
 				"handed to Ray.", submitter.Name, job.Name),
 			Next: fmt.Sprintf("Nothing has to be done for the job; follow its log with \"ray job logs %s --follow\" "+
@@ -214,28 +219,44 @@ func jobStatusUnknown(s *Snapshot) []Finding {
 func jobWaiting(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, job := range s.going() {
-		phase := job.Status.JobDeploymentStatus
-		begun := job.CreationTimestamp
-		if job.Status.StartTime != nil {
-			begun = *job.Status.StartTime
-		}
 		cluster := s.cluster(job.Status.RayClusterName)
-		early := phase == rayv1.JobDeploymentStatusNew || phase == rayv1.JobDeploymentStatusInitializing
-		if !early || s.youngerThan(begun, waitingLong) || s.operatorDown() || len(jobClusterMissing(s)) > 0 || s.verdict(jobObject(job)) != "" ||
-			cluster == nil || s.clusterTroubled(cluster) || clusterObject(cluster).suspended || len(s.firstWaiters()) > 0 {
+		if !s.startsLate(job) || s.operatorDown() || s.verdict(jobObject(job)) != "" || cluster == nil ||
+			clusterObject(cluster).suspended || s.clusterTroubled(cluster) || len(s.firstWaiters())+len(dashboardSilent(s)) > 0 {
 			continue
 		}
-		o := jobObject(job)
-		message := fmt.Sprintf("RayCluster %s is not ready", cluster.Name)
-		if c := clusterObject(cluster).condition(rayv1.ConditionReady, metav1.ConditionFalse); c != nil && c.Message != "" {
-			message += ": " + oneLine(c.Message)
-		}
-		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForCluster, Object: o.String(), Message: message,
-			Cause: fmt.Sprintf("%s has waited long for RayCluster %s, of which not all Pods are ready.", o, cluster.Name),
-			Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s\" and see which is not ready; to have such a job given up, "+
-				"set spec.preRunningDeadlineSeconds of %s.", rayv1.LabelCluster, cluster.Name, o)})
+		findings = append(findings, waitsFor(jobObject(job), clusterObject(cluster)))
 	}
 	return findings
+}
+
+// waitsFor tells whether a job waits for the Pods of its cluster or for Ray on them.
+func waitsFor(job, cluster object) Finding {
+	finding := Finding{Reason: rayv1.ReasonWaitingForCluster, Object: job.String(), Message: cluster.String() + " is not ready",
+		Cause: fmt.Sprintf("%s has waited long for %s, of which not all Pods are ready.", job, cluster),
+		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s\" and see which is not ready; to have such a job given up, set "+
+			"spec.preRunningDeadlineSeconds of %s.", rayv1.LabelCluster, cluster.meta.Name, job)}
+	if c := cluster.condition(rayv1.ConditionReady, metav1.ConditionFalse); c != nil && c.Message != "" {
+		// The counts in it change while the Pods come, so it is no part of the message.
+		finding.Cause = fmt.Sprintf("%s has waited long for %s, which is not ready: %s.", job, cluster, strings.TrimSuffix(shortened(c.Message), "."))
+	}
+	if cluster.condition(rayv1.ConditionReady, metav1.ConditionTrue) == nil {
+		return finding
+	}
+	finding.Reason, finding.Message = rayv1.ReasonWaitingForRay, cluster.String()+" is ready, and Ray on it has not taken the job"
+	finding.Cause = fmt.Sprintf("%s has waited long for Ray on %s to answer, although all Pods are ready.", job, cluster)
+	finding.Next = fmt.Sprintf("See the log of the operator for %s, and whether a NetworkPolicy keeps the operator's namespace from port 8265 of "+
+		"the head of %s.", job, cluster)
+	return finding
+}
+
+// startsLate tells whether a job has waited long for its cluster.
+func (s *Snapshot) startsLate(job *rayv1.RayJob) bool {
+	begun := job.CreationTimestamp
+	if job.Status.StartTime != nil {
+		begun = *job.Status.StartTime
+	}
+	phase := job.Status.JobDeploymentStatus
+	return (phase == rayv1.JobDeploymentStatusNew || phase == rayv1.JobDeploymentStatusInitializing) && !s.youngerThan(begun, waitingLong)
 }
 
 func queued(s *Snapshot) []Finding {
@@ -245,8 +266,9 @@ func queued(s *Snapshot) []Finding {
 		if !o.suspended || o.ended || queue == "" || o.kind == rayv1.KindRayCronJob {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "Queued", Object: o.String(), Message: fmt.Sprintf("it is suspended and its label %s is %s", labelQueue, queue),
-			Cause: fmt.Sprintf("Kueue holds %s back in the queue %s until there is room for it.", o, queue),
+		findings = append(findings, Finding{Reason: "Queued", Object: o.String(),
+			Message: fmt.Sprintf("it is suspended and its label %s is %s", labelQueue, queue),
+			Cause:   fmt.Sprintf("Kueue holds %s back in the queue %s until there is room for it.", o, queue),
 			Next: fmt.Sprintf("Run \"kubectl get workloads\" and \"kubectl describe localqueue %s\" to see what it "+
 				"waits for.", queue)})
 	}
@@ -260,8 +282,9 @@ func jobWaitsForUser(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForUser, Object: o.String(), Message: "spec.submissionMode is InteractiveMode and spec.jobId is empty",
-			Cause: fmt.Sprintf("The cluster of %s is ready and waits for somebody to submit a job.", o),
+		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForUser, Object: o.String(),
+			Message: "spec.submissionMode is InteractiveMode and spec.jobId is empty",
+			Cause:   fmt.Sprintf("The cluster of %s is ready and waits for somebody to submit a job.", o),
 			Next: fmt.Sprintf("Submit a job to the dashboard of RayCluster %s and write its submission id into "+
 				"spec.jobId of %s.", job.Status.RayClusterName, o)})
 	}
@@ -305,7 +328,8 @@ func lossesReported(s *Snapshot) []Finding {
 			if text == "" {
 				continue
 			}
-			findings = append(findings, Finding{Reason: "Lost", Object: "RayCluster " + cluster.Name, Message: fmt.Sprintf("with Pod %s (%s): %s", loss.Pod, loss.Cause, text),
+			findings = append(findings, Finding{Reason: "Lost", Object: "RayCluster " + cluster.Name,
+				Message: fmt.Sprintf("with Pod %s (%s): %s", loss.Pod, loss.Cause, text),
 				Cause: fmt.Sprintf("Pod %s of RayCluster %s was lost, and not all that ran on it "+
 					"came back.", loss.Pod, cluster.Name),
 				Next: fmt.Sprintf("Submit lost jobs again and create lost actors again; max_restarts of an actor, and "+

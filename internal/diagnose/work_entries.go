@@ -56,7 +56,7 @@ func jobEntries() []Entry {
 			"Check the head, and NetworkPolicies between operator and head."),
 		entry(Work, "job-waiting",
 			"The RayJob stays in Initializing.",
-			"Its cluster is not ready, and none of its Pods says why.",
+			"Its cluster is not ready and none of its Pods says why, or Ray on it does not answer the operator.",
 			"See which Pod of the cluster is not ready."),
 		entry(Work, "job-queued",
 			"The object is suspended and has a label of Kueue.",

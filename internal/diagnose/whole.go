@@ -19,7 +19,8 @@ const (
 	settling = time.Minute
 	// joining is how long a worker may wait for a head that is ready.
 	joining = 2 * time.Minute
-	// eventsCount is how long an event counts that tells of a refusal: what is refused is tried again at least that often.
+	// eventsCount is how long an event counts that tells of a refusal. Events stay for an hour, so an older one may speak of what
+	// is over; the conditions of Heliostat need no events.
 	eventsCount = 5 * time.Minute
 )
 

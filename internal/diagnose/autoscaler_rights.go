@@ -18,9 +18,12 @@ func autoscalerRightsMissing(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "AutoscalerForbidden", Object: object, Message: why,
-			Cause: fmt.Sprintf("The autoscaler of RayCluster %s cannot read its Pods or write its replicas: %s.", cluster.Name, why),
-			Next: fmt.Sprintf("The operator makes ServiceAccount, Role and RoleBinding for the autoscaler: read the events with \"kubectl describe raycluster %s\" to see "+
-				"why it did not; where you named an account in spec.headGroupSpec.template.spec.serviceAccountName, bind it to a Role that may get, list, "+
+			Cause: fmt.Sprintf("The autoscaler of RayCluster %s cannot read its Pods or write its "+
+				"replicas: %s.", cluster.Name, why),
+			Next: fmt.Sprintf("The operator makes ServiceAccount, Role and RoleBinding for the autoscaler: read the events "+
+				"with \"kubectl describe raycluster %s\" to see "+
+				"why it did not; where you named an account in spec.headGroupSpec.template.spec.serviceAccountName, bind "+
+				"it to a Role that may get, list, "+
 				"watch and patch pods and get and patch rayclusters.ray.io.", cluster.Name)})
 	}
 	return findings
@@ -31,7 +34,8 @@ func autoscalerRightsMissing(s *Snapshot) []Finding {
 func (s *Snapshot) autoscalerRights(cluster *rayv1.RayCluster) (object, why string) {
 	template := &cluster.Spec.HeadGroupSpec.Template.Spec
 	if mounts := template.AutomountServiceAccountToken; mounts != nil && !*mounts {
-		return "RayCluster " + cluster.Name, "spec.headGroupSpec.template.spec.automountServiceAccountToken is false, so it has no credentials"
+		return "RayCluster " + cluster.Name, "spec.headGroupSpec.template.spec.automountServiceAccountToken is false, so " +
+			"it has no credentials"
 	}
 	name := s.autoscalerAccount(cluster)
 	switch {
@@ -89,7 +93,8 @@ func (s *Snapshot) bindingTrouble(account string) (object, why string) {
 		case binding.RoleRef.Kind == "ClusterRole", s.Roles == nil:
 			return "", ""
 		case role == nil:
-			object, why = "RoleBinding "+binding.Name, fmt.Sprintf("there is no Role %s, which the RoleBinding names", binding.RoleRef.Name)
+			object, why = "RoleBinding "+binding.Name, fmt.Sprintf("there is no Role %s, which the "+
+				"RoleBinding names", binding.RoleRef.Name)
 		default:
 			rules = append(rules, role.Rules...)
 		}

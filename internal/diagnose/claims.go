@@ -62,8 +62,10 @@ func claimLost(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "ClaimLost", Object: kindClaim + " " + claim.Name,
 			Message: fmt.Sprintf("its PersistentVolume %s is gone", claim.Spec.VolumeName),
-			Cause:   fmt.Sprintf("PersistentVolume %s, which PersistentVolumeClaim %s is bound to, was deleted, and its data with it.", claim.Spec.VolumeName, claim.Name),
-			Next:    fmt.Sprintf("Delete PersistentVolumeClaim %s and create it anew; restore its data from a backup if you need it.", claim.Name)})
+			Cause: fmt.Sprintf("PersistentVolume %s, which PersistentVolumeClaim %s is bound to, was deleted, and its "+
+				"data with it.", claim.Spec.VolumeName, claim.Name),
+			Next: fmt.Sprintf("Delete PersistentVolumeClaim %s and create it anew; restore its data from a backup if "+
+				"you need it.", claim.Name)})
 	}
 	return findings
 }
@@ -98,14 +100,17 @@ func (s *Snapshot) classTrouble(claim *corev1.PersistentVolumeClaim) (why, next 
 		if slices.ContainsFunc(s.StorageClasses, isDefault) {
 			return "", ""
 		}
-		return "it names no StorageClass, and none is the default", fmt.Sprintf("Create PersistentVolumeClaim %s anew with spec.storageClassName set "+
+		return "it names no StorageClass, and none is the default", fmt.Sprintf("Create PersistentVolumeClaim %s anew with "+
+			"spec.storageClassName set "+
 			"to one of those that \"kubectl get storageclass\" shows, or mark one of them as the default.", claim.Name)
 	case *class == "":
 		return "its spec.storageClassName is \"\", so it waits for a PersistentVolume made by hand",
-			fmt.Sprintf("Either %s, or create the claim anew with the name of a StorageClass in spec.storageClassName.", fitting)
+			fmt.Sprintf("Either %s, or create the claim anew with the name of a StorageClass in "+
+				"spec.storageClassName.", fitting)
 	case named(s.StorageClasses, *class) == nil:
 		return fmt.Sprintf("there is no StorageClass %s", *class),
-			fmt.Sprintf("Create StorageClass %s, or create PersistentVolumeClaim %s anew with one that \"kubectl get storageclass\" shows.", *class, claim.Name)
+			fmt.Sprintf("Create StorageClass %s, or create PersistentVolumeClaim %s anew with one that \"kubectl get "+
+				"storageclass\" shows.", *class, claim.Name)
 	}
 	return "", ""
 }
@@ -119,7 +124,8 @@ func claimPending(s *Snapshot) []Finding {
 		if why := s.provisionTrouble(claim); why != "" {
 			findings = append(findings, Finding{Reason: "ClaimPending", Object: kindClaim + " " + claim.Name, Message: why,
 				Cause: fmt.Sprintf("PersistentVolumeClaim %s has no volume: %s.", claim.Name, strings.TrimSuffix(why, ".")),
-				Next: fmt.Sprintf("Read \"kubectl describe pvc %s\" and the log of the storage driver behind its StorageClass; Pods that use the "+
+				Next: fmt.Sprintf("Read \"kubectl describe pvc %s\" and the log of the storage driver behind its "+
+					"StorageClass; Pods that use the "+
 					"claim start when it is Bound.", claim.Name)})
 		}
 	}
@@ -160,10 +166,13 @@ func claimOnSeveralNodes(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "ClaimOnSeveralNodes", Object: kindClaim + " " + claim.Name,
-			Message: fmt.Sprintf("access mode %s, and Pods that use it are on nodes %s; Pod %s cannot start", claim.Spec.AccessModes[0], list(nodes), stuck),
-			Cause: fmt.Sprintf("PersistentVolumeClaim %s can be used on one node at a time, and Pods that use it are on nodes %s.",
+			Message: fmt.Sprintf("access mode %s, and Pods that use it are on nodes %s; Pod %s "+
+				"cannot start", claim.Spec.AccessModes[0], list(nodes), stuck),
+			Cause: fmt.Sprintf("PersistentVolumeClaim %s can be used on one node at a time, and Pods that use it are on "+
+				"nodes %s.",
 				claim.Name, list(nodes)),
-			Next: fmt.Sprintf("Use a claim with the access mode ReadWriteMany in the Pod templates in place of %s, or bring all its Pods to one node "+
+			Next: fmt.Sprintf("Use a claim with the access mode ReadWriteMany in the Pod templates in place of %s, or "+
+				"bring all its Pods to one node "+
 				"with nodeSelector or podAffinity.", claim.Name)})
 	}
 	return findings
@@ -194,8 +203,10 @@ func storageNotReady(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: c.Reason, Object: o.String(), Message: oneLine(c.Message),
-			Cause: fmt.Sprintf("The volume on which the head of %s keeps its state is not as spec.gcsFaultToleranceOptions.storage asks for.", o),
-			Next: fmt.Sprintf("Compare the claim that the message names with spec.gcsFaultToleranceOptions.storage of %s; if another cluster uses it, "+
+			Cause: fmt.Sprintf("The volume on which the head of %s keeps its state is not as "+
+				"spec.gcsFaultToleranceOptions.storage asks for.", o),
+			Next: fmt.Sprintf("Compare the claim that the message names with spec.gcsFaultToleranceOptions.storage of %s; "+
+				"if another cluster uses it, "+
 				"give each its own claim.", o)})
 	}
 	return findings

@@ -40,8 +40,9 @@ func specInvalid(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: rayv1.ReasonSpecInvalid, Object: o.String(), Message: oneLine(message),
-			Cause: fmt.Sprintf("The spec of %s breaks a rule, so the operator does not act upon it: %s.", o, strings.TrimSuffix(shortened(message), ".")),
-			Next:  fmt.Sprintf("Correct the field that the message names and apply the manifest of %s again.", o)})
+			Cause: fmt.Sprintf("The spec of %s breaks a rule, so the operator does not act "+
+				"upon it: %s.", o, strings.TrimSuffix(shortened(message), ".")),
+			Next: fmt.Sprintf("Correct the field that the message names and apply the manifest of %s again.", o)})
 	}
 	return findings
 }
@@ -102,7 +103,8 @@ func nameCollision(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: c.Reason, Object: o.String(), Message: oneLine(c.Message),
 			Cause: fmt.Sprintf("Objects that do not belong to %s stand under names or labels which it needs.", o),
-			Next: fmt.Sprintf("Rename or delete the objects that the message names if nobody needs them, or give %s another metadata.name.",
+			Next: fmt.Sprintf("Rename or delete the objects that the message names if nobody needs them, or give %s "+
+				"another metadata.name.",
 				o)})
 	}
 	return findings
@@ -125,8 +127,10 @@ func missing(kind string) func(*Snapshot) []Finding {
 		return gather(absent, all, func(r reference, where []string) Finding {
 			return Finding{Reason: kind + "NotFound", Object: kind + " " + r.name,
 				Message: "named by " + list(where) + ", and not there",
-				Cause:   fmt.Sprintf("%s names %s %s in %s, and there is no such object in the namespace.", r.in, kind, r.name, r.path),
-				Next:    fmt.Sprintf("Create %s %s in the namespace of %s, or correct the name in %s.", kind, r.name, r.in, r.path)}
+				Cause: fmt.Sprintf("%s names %s %s in %s, and there is no such object in the "+
+					"namespace.", r.in, kind, r.name, r.path),
+				Next: fmt.Sprintf("Create %s %s in the namespace of %s, or correct the "+
+					"name in %s.", kind, r.name, r.in, r.path)}
 		})
 	}
 }
@@ -138,8 +142,9 @@ func keyMissing(s *Snapshot) []Finding {
 	return gather(s.references(), lacks, func(r reference, where []string) Finding {
 		return Finding{Reason: r.kind + "KeyNotFound", Object: r.kind + " " + r.name,
 			Message: fmt.Sprintf("key %q, named by %s, is not in it", r.key, list(where)),
-			Cause:   fmt.Sprintf("%s asks in %s for the key %q of %s %s, which has no such key.", r.in, r.path, r.key, r.kind, r.name),
-			Next:    fmt.Sprintf("Add the key %q to %s %s, or correct the key in %s.", r.key, r.kind, r.name, r.path)}
+			Cause: fmt.Sprintf("%s asks in %s for the key %q of %s %s, which has no "+
+				"such key.", r.in, r.path, r.key, r.kind, r.name),
+			Next: fmt.Sprintf("Add the key %q to %s %s, or correct the key in %s.", r.key, r.kind, r.name, r.path)}
 	})
 }
 
@@ -207,9 +212,11 @@ func dashboardLocalhost(s *Snapshot) []Finding {
 		o := clusterObject(cluster)
 		findings = append(findings, Finding{Reason: "DashboardOnLoopback", Object: o.String(),
 			Message: "spec.headGroupSpec.rayStartParams.dashboard-host is " + dashboardHost(cluster),
-			Cause: fmt.Sprintf("%s binds its dashboard to the loopback interface, so neither the operator nor submitters nor users can reach it.",
+			Cause: fmt.Sprintf("%s binds its dashboard to the loopback interface, so neither the operator nor submitters "+
+				"nor users can reach it.",
 				o),
-			Next: fmt.Sprintf("Set spec.headGroupSpec.rayStartParams.dashboard-host of %s to \"0.0.0.0\" and delete its head Pod, so that it is made anew.",
+			Next: fmt.Sprintf("Set spec.headGroupSpec.rayStartParams.dashboard-host of %s to \"0.0.0.0\" and delete its "+
+				"head Pod, so that it is made anew.",
 				o)})
 	}
 	return findings

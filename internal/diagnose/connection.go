@@ -46,7 +46,7 @@ func (s *Snapshot) headService(cluster *rayv1.RayCluster) *corev1.Service {
 		}
 	}
 	labelled := func(service *corev1.Service) bool {
-		return service.Labels[rayv1.LabelCluster] == cluster.Name && service.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead
+		return service.Labels[rayv1.LabelNodeType] == rayv1.NodeTypeHead && metav1.IsControlledBy(service, cluster)
 	}
 	if i := slices.IndexFunc(s.Services, labelled); i >= 0 {
 		return s.Services[i]
@@ -77,7 +77,8 @@ func headMissing(s *Snapshot) []Finding {
 		findings = append(findings, Finding{Reason: rayv1.ReasonHeadPodNotFound, Object: o.String(),
 			Message: "there is no head Pod",
 			Cause:   fmt.Sprintf("%s has no head Pod, so its workers and its head Service lead nowhere.", o),
-			Next: fmt.Sprintf("Read the events with \"kubectl describe raycluster %s\" and the log of the operator: one of them says why the head is not made.",
+			Next: fmt.Sprintf("Read the events with \"kubectl describe raycluster %s\" and the log of the operator: one of "+
+				"them says why the head is not made.",
 				cluster.Name)})
 	}
 	return findings
@@ -99,8 +100,10 @@ func headServiceMissing(s *Snapshot) []Finding {
 		name := headServiceNames(cluster)[0]
 		findings = append(findings, Finding{Reason: "HeadServiceNotFound", Object: "Service " + name,
 			Message: "it is not there",
-			Cause:   fmt.Sprintf("Workers of RayCluster %s look for their head under Service %s, which does not exist.", cluster.Name, name),
-			Next:    fmt.Sprintf("The operator makes Service %s: read the events with \"kubectl describe raycluster %s\" to see why it did not.", name, cluster.Name)})
+			Cause: fmt.Sprintf("Workers of RayCluster %s look for their head under Service %s, which does "+
+				"not exist.", cluster.Name, name),
+			Next: fmt.Sprintf("The operator makes Service %s: read the events with \"kubectl describe raycluster %s\" "+
+				"to see why it did not.", name, cluster.Name)})
 	}
 	return findings
 }
@@ -118,8 +121,10 @@ func headServiceForeign(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: rayv1.ReasonNameCollision, Object: "Service " + service.Name,
 			Message: fmt.Sprintf("it belongs to %s %s, not to RayCluster %s", owner.Kind, owner.Name, cluster.Name),
-			Cause:   fmt.Sprintf("Service %s stands where the head Service of RayCluster %s belongs, and is that of %s %s.", service.Name, cluster.Name, owner.Kind, owner.Name),
-			Next:    fmt.Sprintf("Delete Service %s if nobody needs it, so that the operator makes its own, or give RayCluster %s another metadata.name.", service.Name, cluster.Name)})
+			Cause: fmt.Sprintf("Service %s stands where the head Service of RayCluster %s belongs, and is that "+
+				"of %s %s.", service.Name, cluster.Name, owner.Kind, owner.Name),
+			Next: fmt.Sprintf("Delete Service %s if nobody needs it, so that the operator makes its own, or give "+
+				"RayCluster %s another metadata.name.", service.Name, cluster.Name)})
 	}
 	return findings
 }
@@ -137,8 +142,10 @@ func headServiceSelector(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "SelectorMismatch", Object: "Service " + service.Name,
 			Message: fmt.Sprintf("its selector differs from the labels of Pod %s in %s", head.Name, list(keys)),
-			Cause:   fmt.Sprintf("Service %s does not find the head Pod %s: they differ in %s.", service.Name, head.Name, list(keys)),
-			Next: fmt.Sprintf("Take %s out of metadata.labels in spec.headGroupSpec.template of RayCluster %s if it stands there, and delete Service %s, so that the "+
+			Cause: fmt.Sprintf("Service %s does not find the head Pod %s: they "+
+				"differ in %s.", service.Name, head.Name, list(keys)),
+			Next: fmt.Sprintf("Take %s out of metadata.labels in spec.headGroupSpec.template of RayCluster %s if it stands "+
+				"there, and delete Service %s, so that the "+
 				"operator makes it anew.", list(keys), cluster.Name, service.Name)})
 	}
 	return findings
@@ -163,8 +170,10 @@ func headNotReady(s *Snapshot) []Finding {
 			message = oneLine(c.Message)
 		}
 		findings = append(findings, Finding{Reason: rayv1.ReasonContainersNotReady, Object: "Pod " + head.Name, Message: message,
-			Cause: fmt.Sprintf("The head Pod %s of RayCluster %s runs and is not ready, so Ray on it does not answer its probes.", head.Name, cluster.Name),
-			Next:  fmt.Sprintf("Read \"kubectl describe pod %s\" for the probe that fails, and \"kubectl logs %s\" for what Ray says.", head.Name, head.Name)})
+			Cause: fmt.Sprintf("The head Pod %s of RayCluster %s runs and is not ready, so Ray on it does not answer "+
+				"its probes.", head.Name, cluster.Name),
+			Next: fmt.Sprintf("Read \"kubectl describe pod %s\" for the probe that fails, and \"kubectl logs %s\" for "+
+				"what Ray says.", head.Name, head.Name)})
 	}
 	return findings
 }
@@ -181,8 +190,10 @@ func serviceNoEndpoints(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "NoEndpoints", Object: "Service " + service.Name,
 			Message: fmt.Sprintf("no EndpointSlice of it has a ready endpoint, although Pod %s is ready", head.Name),
-			Cause:   fmt.Sprintf("Kubernetes has not made Pod %s an endpoint of Service %s, so nobody reaches the head by name.", head.Name, service.Name),
-			Next: fmt.Sprintf("Look at \"kubectl get endpointslices -l %s=%s -o yaml\" and check that kube-controller-manager, which writes them, runs.",
+			Cause: fmt.Sprintf("Kubernetes has not made Pod %s an endpoint of Service %s, so nobody reaches the head "+
+				"by name.", head.Name, service.Name),
+			Next: fmt.Sprintf("Look at \"kubectl get endpointslices -l %s=%s -o yaml\" and check that "+
+				"kube-controller-manager, which writes them, runs.",
 				discoveryv1.LabelServiceName, service.Name)})
 	}
 	return findings
@@ -214,9 +225,12 @@ func dashboardSilent(s *Snapshot) []Finding {
 			strings.Contains(answer.Error, "forbidden") {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "DashboardDoesNotAnswer", Object: "RayCluster " + cluster.Name, Message: shortened(answer.Error),
-			Cause: fmt.Sprintf("The head Pod %s is ready, and Ray's dashboard on it does not answer, so jobs and applications can be neither submitted nor watched.", head.Name),
-			Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/dashboard.log in Pod %s; check that its image has ray[default] and that include-dashboard is not \"false\" "+
+		findings = append(findings, Finding{Reason: "DashboardDoesNotAnswer", Object: "RayCluster " + cluster.Name,
+			Message: shortened(answer.Error),
+			Cause: fmt.Sprintf("The head Pod %s is ready, and Ray's dashboard on it does not answer, so jobs and "+
+				"applications can be neither submitted nor watched.", head.Name),
+			Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/dashboard.log in Pod %s; check that its image has "+
+				"ray[default] and that include-dashboard is not \"false\" "+
 				"in spec.headGroupSpec.rayStartParams.", head.Name)})
 	}
 	return findings

@@ -76,7 +76,11 @@ func TestHeadServices(t *testing.T) {
 	service := func(change func(*corev1.Service)) func(*Snapshot) { return func(s *Snapshot) { change(s.Services[0]) } }
 	address := func(s *corev1.Service) { s.Spec.ClusterIP = "10.1.1.1" }
 	testWhole(t, map[string]wholeCase{
-		"none":                    {func(s *Snapshot) { s.Services = s.Services[1:] }, []string{"head-service-missing Service demo-head-svc"}},
+		"none": {func(s *Snapshot) { s.Services = s.Services[1:] }, []string{"head-service-missing Service demo-head-svc"}},
+		"one of another name": {func(s *Snapshot) {
+			s.Services[0].Name, s.Services[0].Labels[rayv1.LabelNodeType] = "front", rayv1.NodeTypeHead
+			s.Slices[0].Labels["kubernetes.io/service-name"] = "front"
+		}, nil},
 		"none that could be read": {func(s *Snapshot) { s.Services = nil }, nil},
 		"that of somebody else":   {service(func(s *corev1.Service) { s.OwnerReferences[0].UID = types.UID("other") }), []string{"head-service-foreign Service demo-head-svc"}},
 		"one that nobody owns":    {service(func(s *corev1.Service) { s.OwnerReferences = nil }), nil},
@@ -200,4 +204,40 @@ func TestWaitingWorkers(t *testing.T) {
 			noEndpoint(s)
 		}, []string{"service-no-endpoints Service demo-head-svc"}},
 	})
+}
+
+func TestPortsOfPolicies(t *testing.T) {
+	tcp, udp := corev1.ProtocolTCP, corev1.ProtocolUDP
+	server := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "gcs-server", ContainerPort: 6379}}}}}}
+	port := func(p intstr.IntOrString, protocol *corev1.Protocol) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Port: &p, Protocol: protocol}
+	}
+	for name, tc := range map[string]struct {
+		traffic traffic
+		port    networkingv1.NetworkPolicyPort
+		want    bool
+	}{
+		"any port":               {traffic{server: server, port: 6379}, networkingv1.NetworkPolicyPort{}, true},
+		"any port of a protocol": {traffic{server: server, port: 6379}, networkingv1.NetworkPolicyPort{Protocol: &udp}, false},
+		"the number":             {traffic{server: server, port: 6379}, port(intstr.FromInt32(6379), &tcp), true},
+		"the name":               {traffic{server: server, port: 6379}, port(intstr.FromString("gcs-server"), nil), true},
+		"another name":           {traffic{server: server, port: 6379}, port(intstr.FromString("dashboard"), nil), false},
+		"a name of who knows":    {traffic{port: 53}, port(intstr.FromString("dns"), &udp), true},
+		"the name server by UDP": {traffic{port: 53}, port(intstr.FromInt32(53), &udp), true},
+	} {
+		if got := tc.traffic.at(tc.port); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestDirectionsOfPolicies(t *testing.T) {
+	ingress := networkingv1.NetworkPolicy{}
+	both := networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{Egress: []networkingv1.NetworkPolicyEgressRule{{}}}}
+	if got := directions(&ingress); len(got) != 1 || got[0] != networkingv1.PolicyTypeIngress {
+		t.Errorf("without rules: got %v", got)
+	}
+	if got := directions(&both); len(got) != 2 {
+		t.Errorf("with a rule for egress: got %v", got)
+	}
 }

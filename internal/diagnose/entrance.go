@@ -53,7 +53,8 @@ func ingressNoClass(s *Snapshot) []Finding {
 			}
 			findings = append(findings, Finding{Reason: "IngressClassNotFound", Object: "Ingress " + ingress.Name, Message: why,
 				Cause: fmt.Sprintf("No ingress controller serves Ingress %s: %s.", ingress.Name, why),
-				Next: fmt.Sprintf("Set the annotation %s on RayCluster %s to a class that \"kubectl get ingressclass\" shows, or install an ingress "+
+				Next: fmt.Sprintf("Set the annotation %s on RayCluster %s to a class that \"kubectl get ingressclass\" "+
+					"shows, or install an ingress "+
 					"controller.", rayv1.AnnotationIngressClass, cluster.Name)})
 		}
 	}
@@ -92,8 +93,10 @@ func ingressNoAddress(s *Snapshot) []Finding {
 			}
 			findings = append(findings, Finding{Reason: "IngressNoAddress", Object: "Ingress " + ingress.Name,
 				Message: "its status has no address",
-				Cause:   fmt.Sprintf("The ingress controller has given Ingress %s no address, so nothing outside may reach the dashboard of RayCluster %s.", ingress.Name, cluster.Name),
-				Next:    fmt.Sprintf("See \"kubectl describe ingress %s\" and the log of the ingress controller; check that it runs and that its own Service has an address.", ingress.Name)})
+				Cause: fmt.Sprintf("The ingress controller has given Ingress %s no address, so nothing outside may reach "+
+					"the dashboard of RayCluster %s.", ingress.Name, cluster.Name),
+				Next: fmt.Sprintf("See \"kubectl describe ingress %s\" and the log of the ingress controller; check "+
+					"that it runs and that its own Service has an address.", ingress.Name)})
 		}
 	}
 	return findings

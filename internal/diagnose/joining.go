@@ -32,9 +32,12 @@ func meshBlocks(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "ServiceMesh", Object: "Pod " + w.worker.Name, Message: why,
-			Cause: fmt.Sprintf("The proxy of a service mesh stands between worker Pod %s and head Pod %s and cuts their connection.", w.worker.Name, w.head.Name),
-			Next: fmt.Sprintf("Give all Pod templates of RayCluster %s the same setting of the mesh: none of them (annotation sidecar.istio.io/inject: \"false\" or "+
-				"linkerd.io/inject: disabled), or all of them with the peer authentication of the namespace not in mode STRICT.", w.cluster.Name)})
+			Cause: fmt.Sprintf("The proxy of a service mesh stands between worker Pod %s and head Pod %s and cuts their "+
+				"connection.", w.worker.Name, w.head.Name),
+			Next: fmt.Sprintf("Give all Pod templates of RayCluster %s the same setting of the mesh: none of them "+
+				"(annotation sidecar.istio.io/inject: \"false\" or "+
+				"linkerd.io/inject: disabled), or all of them with the peer authentication of the namespace not in "+
+				"mode STRICT.", w.cluster.Name)})
 	}
 	return findings
 }
@@ -54,7 +57,8 @@ func (s *Snapshot) meshTrouble(w waitingWorker) string {
 	for _, log := range s.logs() {
 		about := log.pod.Name == w.worker.Name || log.pod.Name == w.head.Name
 		if about && lastLine(log.text, meshMarks()) != "" {
-			return fmt.Sprintf("Pod %s has a proxy of the mesh, and its container %s reports connections that were reset", log.pod.Name, log.container)
+			return fmt.Sprintf("Pod %s has a proxy of the mesh, and its container %s reports connections that "+
+				"were reset", log.pod.Name, log.container)
 		}
 	}
 	return ""
@@ -69,9 +73,12 @@ func workerNotConnected(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "WaitsForGCS", Object: "Pod " + w.worker.Name,
 			Message: fmt.Sprintf("its init container waits for the GCS, although head Pod %s is ready", w.head.Name),
-			Cause:   fmt.Sprintf("Worker Pod %s does not reach the GCS on port %d of head Pod %s.", w.worker.Name, w.gcsPort(), w.head.Name),
-			Next: fmt.Sprintf("Read \"kubectl logs %s -c wait-gcs-ready\"; if it names a host that is not found, check the name server, else check that traffic between the nodes "+
-				"%s and %s is allowed and that both images have the same version of Ray.", w.worker.Name, w.worker.Spec.NodeName, w.head.Spec.NodeName)})
+			Cause: fmt.Sprintf("Worker Pod %s does not reach the GCS on port %d of "+
+				"head Pod %s.", w.worker.Name, w.gcsPort(), w.head.Name),
+			Next: fmt.Sprintf("Read \"kubectl logs %s -c wait-gcs-ready\"; if it names a host that is not found, check the "+
+				"name server, else check that traffic between the nodes "+
+				"%s and %s is allowed and that both images have the same "+
+				"version of Ray.", w.worker.Name, w.worker.Spec.NodeName, w.head.Spec.NodeName)})
 	}
 	return findings
 }

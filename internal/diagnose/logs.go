@@ -23,9 +23,12 @@ type logTrouble struct {
 func nameTrouble() logTrouble {
 	return logTrouble{"NameNotResolved",
 		[]string{"name or service not known", "temporary failure in name resolution", "nodename nor servname", "no address associated with hostname"},
-		"Pod %[1]s cannot turn a name into an address: the name server does not answer it, or the cluster's domain is another one than the operator believes.",
-		"Run \"kubectl exec %[1]s -c %[2]s -- getent hosts kubernetes.default\"; if that fails, look at the Pods of the name server in namespace kube-system, else " +
-			"compare the domain at the end of \"search\" in the Pod's /etc/resolv.conf with the environment variable CLUSTER_DOMAIN of the operator."}
+		"Pod %[1]s cannot turn a name into an address: the name server does not answer it, or the cluster's domain is " +
+			"another one than the operator believes.",
+		"Run \"kubectl exec %[1]s -c %[2]s -- getent hosts kubernetes.default\"; if that fails, look at the Pods of the " +
+			"name server in namespace kube-system, else " +
+			"compare the domain at the end of \"search\" in the Pod's /etc/resolv.conf with the environment variable " +
+			"CLUSTER_DOMAIN of the operator."}
 }
 
 // tokenTrouble is what a log says about: that a token was not taken.
@@ -34,16 +37,19 @@ func tokenTrouble() logTrouble {
 		[]string{"invalidtoken", "invalidauthtoken", "invalid authentication token", "unauthenticated", "authentication failed",
 			"authentication token is missing", "missing authentication token", "token authentication is enabled but"},
 		"Container %[2]s of Pod %[1]s shows Ray no token, or another one than the head has.",
-		"Make spec.authOptions the same for all that connect and delete Pod %[1]s, so that it reads the token anew; a client needs RAY_AUTH_MODE=token and the key " +
+		"Make spec.authOptions the same for all that connect and delete Pod %[1]s, so that it reads the token anew; a " +
+			"client needs RAY_AUTH_MODE=token and the key " +
 			"auth_token of the cluster's Secret in RAY_AUTH_TOKEN."}
 }
 
 // tlsTrouble is what a log says about: that two sides do not agree about TLS.
 func tlsTrouble() logTrouble {
 	return logTrouble{"TLSMismatch",
-		[]string{"certificate_verify_failed", "certificate verify failed", "ssl handshake", "tls handshake", "ssl_error", "wrong_version_number", "ssl: "},
-		"Container %[2]s of Pod %[1]s and the other side do not agree about TLS: one speaks it and the other does not, or a certificate is not trusted.",
-		"Check that RAY_USE_TLS and the mounted certificates are the same in all Pod templates of the cluster, that the certificates name the head Service, and " +
+		[]string{"certificate_verify_failed", "certificate verify failed", "ssl handshake", "tls handshake", "ssl_error", "wrong_version_number"},
+		"Container %[2]s of Pod %[1]s and the other side do not agree about TLS: one speaks it and the other does not, or " +
+			"a certificate is not trusted.",
+		"Check that RAY_USE_TLS and the mounted certificates are the same in all Pod templates of the cluster, that the " +
+			"certificates name the head Service, and " +
 			"that they have not expired; then delete Pod %[1]s."}
 }
 

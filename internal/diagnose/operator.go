@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -30,8 +31,10 @@ func operatorRules() []objectRule {
 		{"crd-older", Blocking, crdOlder},
 		{"managed-by-other", Blocking, managedByOther},
 		{"status-not-observed", Blocking, statusNotObserved},
-		{"write-fenced", Passing, refusalRule(refusedByFence, "Fenced", "A replica of the operator that does not lead any more wanted to write %s, and was kept from it.",
-			"Nothing is lost: the present leader does the work of %s. If it stays, see which Pod \"kubectl get lease -A | grep ray-operator-leader\" names, and restart the others.")},
+		{"write-fenced", Passing, refusalRule(refusedByFence, "Fenced", "A replica of the operator that does not lead any "+
+			"more wanted to write %s, and was kept from it.",
+			"Nothing is lost: the present leader does the work of %s. If it stays, see which Pod \"kubectl get lease -A | "+
+				"grep ray-operator-leader\" names, and restart the others.")},
 		{"lease-contested", Passing, leaseContested},
 	}
 }
@@ -54,7 +57,8 @@ func operatorMissing(s *Snapshot) []Finding {
 	if s.Operator.Deployments == nil || len(s.Operator.Deployments) > 0 {
 		return nil
 	}
-	return []Finding{{Reason: "OperatorNotFound", Object: "Deployment of the operator", Message: "no namespace has a Deployment that runs an operator for ray.io",
+	return []Finding{{Reason: "OperatorNotFound", Object: "Deployment of the operator", Message: "no namespace has a " +
+		"Deployment that runs an operator for ray.io",
 		Cause: "Nothing acts upon objects of ray.io/v1, because no operator is installed.",
 		Next:  "Install the operator: \"helm install heliostat <chart> -n ray-system --create-namespace\"."}}
 }
@@ -69,8 +73,10 @@ func operatorUnavailable(s *Snapshot) []Finding {
 	}
 	d := deployments[0]
 	finding := Finding{Reason: "OperatorUnavailable", Object: s.operatorName(), Message: "none of its replicas is available",
-		Cause: fmt.Sprintf("Nothing acts upon objects of ray.io/v1, because no replica of Deployment %s in namespace %s is available.", d.Name, d.Namespace),
-		Next:  fmt.Sprintf("Run \"kubectl -n %s describe pods\" and \"kubectl -n %s logs deployment/%s\" to see why its Pods are not ready.", d.Namespace, d.Namespace, d.Name)}
+		Cause: fmt.Sprintf("Nothing acts upon objects of ray.io/v1, because no replica of Deployment %s in namespace %s is "+
+			"available.", d.Name, d.Namespace),
+		Next: fmt.Sprintf("Run \"kubectl -n %s describe pods\" and \"kubectl -n %s logs deployment/%s\" to see why its "+
+			"Pods are not ready.", d.Namespace, d.Namespace, d.Name)}
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		finding.Message = "its spec.replicas is 0"
 		finding.Next = fmt.Sprintf("Run \"kubectl -n %s scale deployment %s --replicas=1\".", d.Namespace, d.Name)
@@ -86,9 +92,12 @@ func operatorNoLeader(s *Snapshot) []Finding {
 		return nil
 	}
 	lease := leases[0]
-	return []Finding{{Reason: "NoLeader", Object: fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name), Message: "no replica of the operator renews it",
-		Cause: fmt.Sprintf("All replicas of %s wait to lead, or cannot write Lease %s, so nothing acts upon objects of ray.io/v1.", s.operatorName(), lease.Name),
-		Next: fmt.Sprintf("Read the log of the operator's Pods in namespace %s; they need the verbs get, create and update on leases in API group coordination.k8s.io there.",
+	return []Finding{{Reason: "NoLeader", Object: fmt.Sprintf("Lease %s/%s", lease.Namespace, lease.Name),
+		Message: "no replica of the operator renews it",
+		Cause: fmt.Sprintf("All replicas of %s wait to lead, or cannot write Lease %s, so nothing acts upon objects of "+
+			"ray.io/v1.", s.operatorName(), lease.Name),
+		Next: fmt.Sprintf("Read the log of the operator's Pods in namespace %s; they need the verbs get, create and update "+
+			"on leases in API group coordination.k8s.io there.",
 			lease.Namespace)}}
 }
 
@@ -111,8 +120,10 @@ func leaseContested(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "LeaseContested", Object: fmt.Sprintf("Lease %s/%s", l.Namespace, l.Name),
 			Message: "it has changed hands often, and again just now",
-			Cause:   fmt.Sprintf("Replicas of the operator take Lease %s from each other, or the leader ends again and again.", l.Name),
-			Next: fmt.Sprintf("See whether Pods of the operator in namespace %s restart, whether its API requests time out, and whether two operators (for example "+
+			Cause: fmt.Sprintf("Replicas of the operator take Lease %s from each other, or the leader ends again "+
+				"and again.", l.Name),
+			Next: fmt.Sprintf("See whether Pods of the operator in namespace %s restart, whether its API requests time "+
+				"out, and whether two operators (for example "+
 				"KubeRay and Heliostat) compete for the Lease.", l.Namespace)})
 	}
 	return findings
@@ -139,9 +150,11 @@ func kindNotInstalled(s *Snapshot) []Finding {
 			continue
 		}
 		crd := strings.ToLower(kind) + "s.ray.io"
-		findings = append(findings, Finding{Reason: "KindNotInstalled", Object: "CustomResourceDefinition " + crd, Message: "the API server does not know the kind " + kind,
-			Cause: fmt.Sprintf("CustomResourceDefinition %s, which the operator needs, is not installed or does not serve version v1.", crd),
-			Next:  "Apply the directory crds of the operator's chart: \"kubectl apply --server-side -f crds/\"."})
+		findings = append(findings, Finding{Reason: "KindNotInstalled", Object: "CustomResourceDefinition " + crd,
+			Message: "the API server does not know the kind " + kind,
+			Cause: fmt.Sprintf("CustomResourceDefinition %s, which the operator needs, is not installed or does not serve "+
+				"version v1.", crd),
+			Next: "Apply the directory crds of the operator's chart: \"kubectl apply --server-side -f crds/\"."})
 	}
 	return findings
 }
@@ -162,9 +175,12 @@ func crdOlder(s *Snapshot) []Finding {
 			continue
 		}
 		crd := strings.ToLower(kind) + "s.ray.io"
-		findings = append(findings, Finding{Reason: "SchemaTooOld", Object: "CustomResourceDefinition " + crd, Message: "its spec lacks " + list(missing),
-			Cause: fmt.Sprintf("CustomResourceDefinition %s is older than the operator, so the API server drops fields of manifests: %s.", crd, list(missing)),
-			Next:  "Apply the directory crds of the chart in the operator's version, which Helm does not do on an upgrade: \"kubectl apply --server-side --force-conflicts -f crds/\"."})
+		findings = append(findings, Finding{Reason: "SchemaTooOld", Object: "CustomResourceDefinition " + crd,
+			Message: "its spec lacks " + list(missing),
+			Cause: fmt.Sprintf("CustomResourceDefinition %s is older than the operator, so the API server drops fields of "+
+				"manifests: %s.", crd, list(missing)),
+			Next: "Apply the directory crds of the chart in the operator's version, which Helm does not do on an upgrade: " +
+				"\"kubectl apply --server-side --force-conflicts -f crds/\"."})
 	}
 	return findings
 }
@@ -195,34 +211,49 @@ func specFields(kind string) []string {
 func managedByOther(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, o := range s.objects() {
-		if o.ours() || o.observed > 0 || o.suspended || s.youngerThan(o.meta.CreationTimestamp, settling) {
+		if o.ours() || !o.untouched || o.suspended || s.youngerThan(o.meta.CreationTimestamp, settling) {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "ManagedByOther", Object: o.String(), Message: "spec.managedBy is " + *o.managedBy,
-			Cause: fmt.Sprintf("spec.managedBy of %s hands it over to %s, so the operator leaves it alone, and that controller has done nothing yet.", o, *o.managedBy),
-			Next:  fmt.Sprintf("See whether %s runs and takes %s; to have the operator act upon it, create it anew without spec.managedBy.", *o.managedBy, o)})
+		findings = append(findings, Finding{Reason: "ManagedByOther", Object: o.String(),
+			Message: "spec.managedBy is " + *o.managedBy,
+			Cause: fmt.Sprintf("spec.managedBy of %s hands it over to %s, so the operator leaves it alone, and that "+
+				"controller has done nothing yet.", o, *o.managedBy),
+			Next: fmt.Sprintf("See whether %s runs and takes %s; to have the operator act upon it, create it anew without "+
+				"spec.managedBy.", *o.managedBy, o)})
 	}
 	return findings
 }
 
-// statusNotObserved is silent where the operator is known to be down, and about those RayCronJobs whose operator has no
-// such field.
+// statusNotObserved is silent where the operator is known to be down.
 func statusNotObserved(s *Snapshot) []Finding {
 	var findings []Finding
 	if s.operatorDown() {
 		return nil
 	}
 	for _, o := range s.objects() {
-		noField := o.kind == rayv1.KindRayCronJob && o.observed == 0 && !slices.ContainsFunc(s.Operator.Deployments, isHeliostat)
-		if noField || !o.ours() || o.ended || o.observed >= o.meta.Generation || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
+		if !o.ours() || o.ended || !s.unseen(o) || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "StatusNotObserved", Object: o.String(), Message: "the status does not speak of the present spec",
-			Cause: fmt.Sprintf("The operator has not looked at the last change of the spec of %s.", o),
-			Next: fmt.Sprintf("Check that the operator watches the namespace of %s (watchNamespace in its chart) and read its log (%s) for errors about %s.",
+		findings = append(findings, Finding{Reason: "StatusNotObserved", Object: o.String(), Message: "the status does not " +
+			"speak of the present spec",
+			Cause: fmt.Sprintf("The operator has not looked at %s since its spec was last changed.", o),
+			Next: fmt.Sprintf("Check that the operator watches the namespace of %s (watchNamespace in its chart) and read "+
+				"its log (%s) for errors about %s.",
 				o, s.operatorName(), o.meta.Name)})
 	}
 	return findings
+}
+
+// unseen tells whether the operator has not looked at the present spec of an object. Heliostat always says what it has looked
+// at. KubeRay does so only when something else in a status changes, and never for RayJobs; of its objects only an empty
+// status tells, and that not for a RayCronJob, which has none before its first run.
+func (s *Snapshot) unseen(o object) bool {
+	says := slices.ContainsFunc(o.conditions, func(c metav1.Condition) bool { return c.Type == rayv1.ConditionValid }) ||
+		slices.ContainsFunc(s.Operator.Deployments, isHeliostat)
+	if says {
+		return o.observed < o.meta.Generation
+	}
+	return o.untouched && o.kind != rayv1.KindRayCronJob
 }
 
 // specChangedWithin tells whether the spec of an object was written lately. Where the API server's record is not there, the

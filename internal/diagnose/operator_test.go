@@ -58,6 +58,18 @@ func TestOperator(t *testing.T) {
 		"this operator by its name":       {func(s *Snapshot) { demo(s).Spec.ManagedBy = ptr.To(rayv1.ManagedByOperator) }, nil},
 		"a change that was not looked at": {behind(5 * time.Minute), []string{"status-not-observed RayCluster demo"}},
 		"a change of just now":            {behind(10 * time.Second), nil},
+		"a change that KubeRay saw no reason to write of": {func(s *Snapshot) {
+			behind(5 * time.Minute)(s)
+			kubeRay(s)
+		}, nil},
+		"a cluster that KubeRay has not looked at": {func(s *Snapshot) {
+			kubeRay(s)
+			demo(s).Status = rayv1.RayClusterStatus{}
+		}, []string{"status-not-observed RayCluster demo"}},
+		"a RayJob of KubeRay, which never writes it": {func(s *Snapshot) {
+			kubeRay(s)
+			s.Jobs[0].Status.ObservedGeneration = 0
+		}, nil},
 		"a change without a record": {func(s *Snapshot) {
 			behind(time.Hour)(s)
 			demo(s).ManagedFields = nil
@@ -76,4 +88,12 @@ func TestSpecFieldsAreThoseOfTheAPI(t *testing.T) {
 			t.Errorf("%s: got %q", kind, fields)
 		}
 	}
+}
+
+// kubeRay puts KubeRay in Heliostat's place.
+func kubeRay(s *Snapshot) {
+	demo(s).Status.Conditions, s.Jobs[0].Status.Conditions, s.Service.Status.Conditions = nil, nil, s.Service.Status.Conditions[:1]
+	s.Operator.Deployments[0].Name = "kuberay-operator"
+	s.Operator.Deployments[0].Spec.Template.Spec.Containers[0].Image = "quay.io/kuberay/operator:v1.5.0"
+	s.Operator.CRDFields["RayCluster"] = []string{"headGroupSpec"}
 }

@@ -67,9 +67,12 @@ func policyBlocksGCS(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "NetworkPolicyBlocksGCS", Object: "NetworkPolicy " + policies[0],
-			Message: fmt.Sprintf("%s port %d between Pod %s and head Pod %s is allowed by none of: %s", side, w.gcsPort(), w.worker.Name, w.head.Name, list(policies)),
-			Cause:   fmt.Sprintf("NetworkPolicy %s keeps the workers of RayCluster %s from port %d of their head.", list(policies), w.cluster.Name, w.gcsPort()),
-			Next: fmt.Sprintf("Add a rule to NetworkPolicy %s that allows %s on all ports between Pods with the label %s=%s: Ray uses more ports than %d.",
+			Message: fmt.Sprintf("%s port %d between Pod %s and head Pod %s is allowed by "+
+				"none of: %s", side, w.gcsPort(), w.worker.Name, w.head.Name, list(policies)),
+			Cause: fmt.Sprintf("NetworkPolicy %s keeps the workers of RayCluster %s from port %d of "+
+				"their head.", list(policies), w.cluster.Name, w.gcsPort()),
+			Next: fmt.Sprintf("Add a rule to NetworkPolicy %s that allows %s on all ports between Pods with the label "+
+				"%s=%s: Ray uses more ports than %d.",
 				policies[0], side, rayv1.LabelCluster, w.cluster.Name, w.gcsPort())})
 	}
 	return findings
@@ -97,9 +100,12 @@ func policyBlocksDNS(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "NetworkPolicyBlocksDNS", Object: "NetworkPolicy " + names[0],
-			Message: fmt.Sprintf("egress to port %d from Pod %s is allowed by none of: %s", dnsPort, w.worker.Name, list(names)),
-			Cause:   fmt.Sprintf("NetworkPolicy %s keeps the workers of RayCluster %s from the name server, so they do not find their head.", list(names), w.cluster.Name),
-			Next:    fmt.Sprintf("Add an egress rule to NetworkPolicy %s that allows UDP and TCP port %d to the Pods of the name server in namespace kube-system.", names[0], dnsPort)})
+			Message: fmt.Sprintf("egress to port %d from Pod %s is allowed by "+
+				"none of: %s", dnsPort, w.worker.Name, list(names)),
+			Cause: fmt.Sprintf("NetworkPolicy %s keeps the workers of RayCluster %s from the name server, so they do not "+
+				"find their head.", list(names), w.cluster.Name),
+			Next: fmt.Sprintf("Add an egress rule to NetworkPolicy %s that allows UDP and TCP port %d to the Pods of "+
+				"the name server in namespace kube-system.", names[0], dnsPort)})
 	}
 	return findings
 }

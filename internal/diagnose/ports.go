@@ -27,8 +27,10 @@ func headServicePort(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "WrongPort", Object: "Service " + service.Name, Message: why,
-			Cause: fmt.Sprintf("Connections through Service %s do not arrive where Ray listens on the head of RayCluster %s: %s.", service.Name, cluster.Name, why),
-			Next: fmt.Sprintf("Make ports of the first container in spec.headGroupSpec.template of RayCluster %s agree with port and dashboard-port in "+
+			Cause: fmt.Sprintf("Connections through Service %s do not arrive where Ray listens on the head of "+
+				"RayCluster %s: %s.", service.Name, cluster.Name, why),
+			Next: fmt.Sprintf("Make ports of the first container in spec.headGroupSpec.template of RayCluster %s agree "+
+				"with port and dashboard-port in "+
 				"spec.headGroupSpec.rayStartParams; it is simplest to leave out both.", cluster.Name)})
 	}
 	return findings
@@ -53,7 +55,8 @@ func portTrouble(cluster *rayv1.RayCluster, service *corev1.Service, head *corev
 			case port.Name != name:
 				continue
 			case !ok:
-				return fmt.Sprintf("port %s leads to the port named %s, which Pod %s does not declare", name, port.TargetPort.StrVal, head.Name)
+				return fmt.Sprintf("port %s leads to the port named %s, which Pod %s does "+
+					"not declare", name, port.TargetPort.StrVal, head.Name)
 			case target != listens:
 				return fmt.Sprintf("port %s leads to %d, and Ray listens on %d", name, target, listens)
 			}

@@ -45,7 +45,8 @@ func refusalMarks() []struct {
 		marks []string
 	}{
 		{refusedByFence, []string{"heliostat fence:"}},
-		{refusedOwnerReference, []string{"cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you can't delete"}},
+		{refusedOwnerReference, []string{"cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you " +
+			"can't delete"}},
 		{refusedByQuota, []string{"exceeded quota:", "failed quota:"}},
 		{refusedByPodSecurity, []string{"violates PodSecurity"}},
 		{refusedByWebhookFailure, []string{"failed calling webhook", "failed to call webhook"}},

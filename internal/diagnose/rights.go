@@ -14,17 +14,26 @@ func rightsRules() []objectRule {
 		{"operator-forbidden", Blocking, operatorForbidden},
 		{"owner-reference-refused", Blocking, ownerReferenceRefused},
 		{"quota-exceeded", Blocking, quotaExceeded},
-		{"limit-range", Blocking, refusalRule(refusedByLimits, "LimitRange", "A LimitRange of the namespace does not allow the resources of a container of %s.",
-			"Run \"kubectl get limitrange -o yaml\" in the namespace and bring resources.requests and resources.limits in the Pod templates of %s within it.")},
-		{"pod-security", Blocking, refusalRule(refusedByPodSecurity, "PodSecurity", "The Pod Security level of the namespace does not allow the Pods of %s.",
-			"Set what the message asks for in securityContext of the Pod and of every container in the templates of %s, or lower the label "+
+		{"limit-range", Blocking, refusalRule(refusedByLimits, "LimitRange", "A LimitRange of the namespace does not allow "+
+			"the resources of a container of %s.",
+			"Run \"kubectl get limitrange -o yaml\" in the namespace and bring resources.requests and resources.limits in "+
+				"the Pod templates of %s within it.")},
+		{"pod-security", Blocking, refusalRule(refusedByPodSecurity, "PodSecurity", "The Pod Security level of the "+
+			"namespace does not allow the Pods of %s.",
+			"Set what the message asks for in securityContext of the Pod and of every container in the templates of %s, or "+
+				"lower the label "+
 				"pod-security.kubernetes.io/enforce of the namespace.")},
-		{"webhook-unreachable", Blocking, refusalRule(refusedByWebhookFailure, "WebhookUnreachable", "An admission webhook that must be asked for writes of %s does not answer.",
-			"Find the webhook that the message names with \"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations\" and make the "+
+		{"webhook-unreachable", Blocking, refusalRule(refusedByWebhookFailure, "WebhookUnreachable", "An admission webhook "+
+			"that must be asked for writes of %s does not answer.",
+			"Find the webhook that the message names with \"kubectl get "+
+				"validatingwebhookconfigurations,mutatingwebhookconfigurations\" and make the "+
 				"Service behind it answer; %s goes on by itself then.")},
-		{"admission-denied", Blocking, refusalRule(refusedByAdmission, "AdmissionDenied", "A webhook or policy of this Kubernetes cluster denies what the operator wants to write for %s.",
-			"Change the field in %s that the message complains of, or ask the owner of the webhook or policy that it names for an exception.")},
-		{"priority-class-missing", Blocking, refusalRule(refusedPriorityClass, "PriorityClassNotFound", "The Pod templates of %s name a PriorityClass that does not exist.",
+		{"admission-denied", Blocking, refusalRule(refusedByAdmission, "AdmissionDenied", "A webhook or policy of this "+
+			"Kubernetes cluster denies what the operator wants to write for %s.",
+			"Change the field in %s that the message complains of, or ask the owner of the webhook or policy that it names "+
+				"for an exception.")},
+		{"priority-class-missing", Blocking, refusalRule(refusedPriorityClass, "PriorityClassNotFound", "The Pod templates "+
+			"of %s name a PriorityClass that does not exist.",
 			"Create the PriorityClass that the message names, or correct priorityClassName in the Pod templates of %s.")},
 		{"autoscaler-rights-missing", Blocking, autoscalerRightsMissing},
 	}
@@ -56,7 +65,8 @@ func operatorForbidden(s *Snapshot) []Finding {
 		told[missing.String()] = true
 		findings = append(findings, Finding{Reason: "Forbidden", Object: object, Message: message,
 			Cause: fmt.Sprintf("The account %s may not %s.", account(missing), missing),
-			Next: fmt.Sprintf("Install the RBAC objects of the operator's chart again (rbacEnable=true), or grant the right by hand; "+
+			Next: fmt.Sprintf("Install the RBAC objects of the operator's chart again (rbacEnable=true), or grant the "+
+				"right by hand; "+
 				"\"%s\" must then answer yes.", missing.canI())})
 	}
 	for _, r := range s.refused(refusedByRBAC) {
@@ -88,8 +98,10 @@ func ownerReferenceRefused(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, r := range s.refused(refusedOwnerReference) {
 		findings = append(findings, Finding{Reason: "OwnerReferenceRefused", Object: r.object, Message: r.text,
-			Cause: fmt.Sprintf("The admission plug-in OwnerReferencesPermissionEnforcement is on, and the operator has no right to set finalizers on the owner of what it makes for %s.", r.object),
-			Next: "Allow the operator's account the verb update on the subresource finalizers of the owner, for example rayclusters/finalizers in API group " +
+			Cause: fmt.Sprintf("The admission plug-in OwnerReferencesPermissionEnforcement is on, and the operator has no "+
+				"right to set finalizers on the owner of what it makes for %s.", r.object),
+			Next: "Allow the operator's account the verb update on the subresource finalizers of the owner, for example " +
+				"rayclusters/finalizers in API group " +
 				"ray.io; the ClusterRole of the operator's chart has it."})
 	}
 	return findings
@@ -111,13 +123,17 @@ func quotaExceeded(s *Snapshot) []Finding {
 		}
 		finding := Finding{Reason: "QuotaExceeded", Object: r.object, Message: r.text,
 			Cause: fmt.Sprintf("ResourceQuota %s does not leave room for what %s asks for.", name, r.object),
-			Next:  fmt.Sprintf("Run \"kubectl describe quota %s\"; raise its spec.hard, delete what nobody needs, or lower the requests and replicas of %s.", name, r.object)}
+			Next: fmt.Sprintf("Run \"kubectl describe quota %s\"; raise its spec.hard, delete what nobody needs, or lower "+
+				"the requests and replicas of %s.", name, r.object)}
 		if m := quotaNumbers.FindStringSubmatch(r.text); m != nil {
-			finding.Cause = fmt.Sprintf("ResourceQuota %s does not leave room for what %s asks for: requested %s, used %s, limit %s.", name, r.object, m[1], m[2], m[3])
+			finding.Cause = fmt.Sprintf("ResourceQuota %s does not leave room for what %s asks for: requested %s, used %s, "+
+				"limit %s.", name, r.object, m[1], m[2], m[3])
 		}
 		if m := quotaMust.FindStringSubmatch(r.text); m != nil {
-			finding.Cause = fmt.Sprintf("ResourceQuota %s counts resources that the Pods of %s do not specify: %s.", name, r.object, m[1])
-			finding.Next = fmt.Sprintf("Set %s in resources of every container in the Pod templates of %s, init containers and the autoscaler included, or add a LimitRange with defaults.", m[1], r.object)
+			finding.Cause = fmt.Sprintf("ResourceQuota %s counts resources that the Pods of %s do not "+
+				"specify: %s.", name, r.object, m[1])
+			finding.Next = fmt.Sprintf("Set %s in resources of every container in the Pod templates of %s, init containers "+
+				"and the autoscaler included, or add a LimitRange with defaults.", m[1], r.object)
 		}
 		findings = append(findings, finding)
 	}

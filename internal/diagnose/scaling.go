@@ -43,8 +43,10 @@ func autoscalerMissing(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "AutoscalerMissing", Object: "Pod " + head.Name,
 			Message: "it has no container " + ray.AutoscalerContainer,
-			Cause:   fmt.Sprintf("RayCluster %s has spec.enableInTreeAutoscaling true, and its head Pod %s was made without an autoscaler.", cluster.Name, head.Name),
-			Next:    fmt.Sprintf("Delete Pod %s when its work may be interrupted: the operator makes it anew with the autoscaler.", head.Name)})
+			Cause: fmt.Sprintf("RayCluster %s has spec.enableInTreeAutoscaling true, and its head Pod %s was made "+
+				"without an autoscaler.", cluster.Name, head.Name),
+			Next: fmt.Sprintf("Delete Pod %s when its work may be interrupted: the operator makes it anew with the "+
+				"autoscaler.", head.Name)})
 	}
 	return findings
 }
@@ -73,8 +75,10 @@ func autoscalerNotReady(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "AutoscalerNotReady", Object: "Pod " + head.Name,
 			Message: "its container " + ray.AutoscalerContainer + " is not ready",
-			Cause:   fmt.Sprintf("The autoscaler of RayCluster %s does not run, so the number of workers stays as it is.", cluster.Name),
-			Next:    fmt.Sprintf("Read \"kubectl logs %s -c %s\" and \"kubectl describe pod %s\".", head.Name, ray.AutoscalerContainer, head.Name)})
+			Cause: fmt.Sprintf("The autoscaler of RayCluster %s does not run, so the number of workers stays "+
+				"as it is.", cluster.Name),
+			Next: fmt.Sprintf("Read \"kubectl logs %s -c %s\" and \"kubectl describe "+
+				"pod %s\".", head.Name, ray.AutoscalerContainer, head.Name)})
 	}
 	return findings
 }
@@ -94,7 +98,8 @@ func autoscalerSilent(s *Snapshot) []Finding {
 		findings = append(findings, Finding{Reason: "AutoscalerSilent", Object: "Pod " + head.Name,
 			Message: "its container " + ray.AutoscalerContainer + " runs and has written nothing",
 			Cause:   fmt.Sprintf("The autoscaler of RayCluster %s hangs before its first look at the cluster.", cluster.Name),
-			Next:    fmt.Sprintf("Read /tmp/ray/session_latest/logs/monitor.log in Pod %s, and check that its image has the same version of Ray as spec.rayVersion.", head.Name)})
+			Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/monitor.log in Pod %s, and check that its image has "+
+				"the same version of Ray as spec.rayVersion.", head.Name)})
 	}
 	return findings
 }
@@ -112,8 +117,10 @@ func autoscalerCannotFulfil(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "DemandTooLarge", Object: "Pod " + head.Name,
 			Message: "the autoscaler finds no worker group for what is asked for",
-			Cause:   fmt.Sprintf("A task, actor or placement group asks for more than a worker of any group of RayCluster %s has, or all its groups are at maxReplicas.", cluster.Name),
-			Next: fmt.Sprintf("Read the demand in \"kubectl logs %s -c %s\"; then add a group with that many resources to spec.workerGroupSpecs of RayCluster %s, raise "+
+			Cause: fmt.Sprintf("A task, actor or placement group asks for more than a worker of any group of RayCluster "+
+				"%s has, or all its groups are at maxReplicas.", cluster.Name),
+			Next: fmt.Sprintf("Read the demand in \"kubectl logs %s -c %s\"; then add a group with that many resources to "+
+				"spec.workerGroupSpecs of RayCluster %s, raise "+
 				"maxReplicas, or ask for less.", head.Name, ray.AutoscalerContainer, cluster.Name)})
 	}
 	return findings
@@ -134,9 +141,11 @@ func replicasOutsideLimits(s *Snapshot) []Finding {
 			}
 			findings = append(findings, Finding{Reason: "ReplicasOutsideLimits", Object: "RayCluster " + cluster.Name,
 				Message: fmt.Sprintf("group %s: replicas is %d and %s is %d", group.GroupName, *group.Replicas, limit, wantedReplicas(group)),
-				Cause: fmt.Sprintf("Group %s of RayCluster %s asks for %d replicas and gets %d, because %s is %d.", group.GroupName, cluster.Name, *group.Replicas,
+				Cause: fmt.Sprintf("Group %s of RayCluster %s asks for %d replicas and gets %d, because "+
+					"%s is %d.", group.GroupName, cluster.Name, *group.Replicas,
 					wantedReplicas(group), limit, wantedReplicas(group)),
-				Next: fmt.Sprintf("Change spec.workerGroupSpecs[%d].replicas or .%s of RayCluster %s.", i, limit, cluster.Name)})
+				Next: fmt.Sprintf("Change spec.workerGroupSpecs[%d].replicas or .%s of "+
+					"RayCluster %s.", i, limit, cluster.Name)})
 		}
 	}
 	return findings
@@ -171,13 +180,16 @@ func workersMissing(s *Snapshot) []Finding {
 			if isTrue(group.Suspend) || s.podsOf(cluster, group.GroupName) >= int(wantedReplicas(group)*max(group.NumOfHosts, 1)) {
 				continue
 			}
-			cause := fmt.Sprintf("Group %s of RayCluster %s is to have %d replicas, and has fewer Pods than that", group.GroupName, cluster.Name, wantedReplicas(group))
+			cause := fmt.Sprintf("Group %s of RayCluster %s is to have %d replicas, and has fewer Pods "+
+				"than that", group.GroupName, cluster.Name, wantedReplicas(group))
 			if writer := lastWriter(cluster); writer != "" {
 				cause += "; spec.workerGroupSpecs was last written by " + writer
 			}
 			findings = append(findings, Finding{Reason: "WorkersMissing", Object: "RayCluster " + cluster.Name,
-				Message: fmt.Sprintf("group %s has fewer Pods than its replicas ask for", group.GroupName), Cause: cause + ".",
-				Next: fmt.Sprintf("Read the events with \"kubectl describe raycluster %s\" and the log of the operator for group %s.", cluster.Name, group.GroupName)})
+				Message: fmt.Sprintf("group %s has fewer Pods than its "+
+					"replicas ask for", group.GroupName), Cause: cause + ".",
+				Next: fmt.Sprintf("Read the events with \"kubectl describe raycluster %s\" and the log of the operator for "+
+					"group %s.", cluster.Name, group.GroupName)})
 		}
 	}
 	return findings
@@ -265,8 +277,10 @@ func replicasOverwritten(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "ReplicasOverwritten", Object: "RayCluster " + cluster.Name,
 			Message: fmt.Sprintf("%s wrote spec.workerGroupSpecs after the autoscaler had started", entry.Manager),
-			Cause:   fmt.Sprintf("%s sets the replicas of RayCluster %s back whenever it applies the manifest, against its autoscaler.", entry.Manager, cluster.Name),
-			Next: fmt.Sprintf("Leave replicas out of the manifest of RayCluster %s, or make %s ignore the path /spec/workerGroupSpecs (Argo CD: ignoreDifferences with "+
+			Cause: fmt.Sprintf("%s sets the replicas of RayCluster %s back whenever it applies the manifest, against its "+
+				"autoscaler.", entry.Manager, cluster.Name),
+			Next: fmt.Sprintf("Leave replicas out of the manifest of RayCluster %s, or make %s ignore the path "+
+				"/spec/workerGroupSpecs (Argo CD: ignoreDifferences with "+
 				"RespectIgnoreDifferences=true).", cluster.Name, entry.Manager)})
 	}
 	return findings

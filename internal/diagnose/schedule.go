@@ -29,9 +29,11 @@ func scheduleInvalid(s *Snapshot) []Finding {
 		return nil
 	}
 	name := s.CronJob.Name
-	return []Finding{{Reason: rayv1.ReasonSpecInvalid, Object: "RayCronJob " + name, Message: fmt.Sprintf("spec.schedule %q: %s", s.CronJob.Spec.Schedule, oneLine(err.Error())),
-		Cause: fmt.Sprintf("spec.schedule of RayCronJob %s is no schedule, so no RayJob is ever created.", name),
-		Next:  fmt.Sprintf("Set spec.schedule of RayCronJob %s to five fields as in \"0 3 * * *\", or to a word such as @hourly.", name)}}
+	return []Finding{{Reason: rayv1.ReasonSpecInvalid, Object: "RayCronJob " + name,
+		Message: fmt.Sprintf("spec.schedule %q: %s", s.CronJob.Spec.Schedule, oneLine(err.Error())),
+		Cause:   fmt.Sprintf("spec.schedule of RayCronJob %s is no schedule, so no RayJob is ever created.", name),
+		Next: fmt.Sprintf("Set spec.schedule of RayCronJob %s to five fields as in \"0 3 * * *\", or to a word such as "+
+			"@hourly.", name)}}
 }
 
 // runRefused is silent where the API server's text has a rule of its own.
@@ -45,7 +47,8 @@ func runRefused(s *Snapshot) []Finding {
 	}
 	return []Finding{{Reason: c.Reason, Object: "RayCronJob " + s.CronJob.Name, Message: shortened(c.Message),
 		Cause: fmt.Sprintf("The API server does not take the RayJob that RayCronJob %s wants to create.", s.CronJob.Name),
-		Next:  fmt.Sprintf("Correct in spec.jobTemplate of RayCronJob %s what the message complains of; the next tick tries again.", s.CronJob.Name)}}
+		Next: fmt.Sprintf("Correct in spec.jobTemplate of RayCronJob %s what the message complains of; the next tick "+
+			"tries again.", s.CronJob.Name)}}
 }
 
 // runMissed tells of ticks that were skipped after the last one that was run. A later run makes it history.
@@ -58,14 +61,19 @@ func runMissed(s *Snapshot) []Finding {
 	if skipped == nil || status.LastScheduleTime != nil && !skipped.Time.After(status.LastScheduleTime.Time) {
 		return nil
 	}
-	finding := Finding{Reason: skipped.Reason, Object: "RayCronJob " + name, Message: "the last tick was not run: " + skipped.Reason}
+	finding := Finding{Reason: skipped.Reason, Object: "RayCronJob " + name,
+		Message: "the last tick was not run: " + skipped.Reason}
 	switch skipped.Reason {
 	case rayv1.SkippedMissed:
-		finding.Cause = fmt.Sprintf("The operator noticed the last tick of RayCronJob %s too late, or could not create its RayJob.", name)
-		finding.Next = fmt.Sprintf("See whether the operator was down at that time; raise spec.startingDeadlineSeconds of RayCronJob %s to have ticks made up for that are noticed late.", name)
+		finding.Cause = fmt.Sprintf("The operator noticed the last tick of RayCronJob %s too late, or could not create "+
+			"its RayJob.", name)
+		finding.Next = fmt.Sprintf("See whether the operator was down at that time; raise spec.startingDeadlineSeconds of "+
+			"RayCronJob %s to have ticks made up for that are noticed late.", name)
 	case rayv1.SkippedActive:
-		finding.Cause = fmt.Sprintf("An earlier run of RayCronJob %s had not ended at its last tick, and spec.concurrencyPolicy is Forbid.", name)
-		finding.Next = fmt.Sprintf("See what the RayJob in status.active of RayCronJob %s waits for; spec.jobTemplate.activeDeadlineSeconds bounds how long a run may take.", name)
+		finding.Cause = fmt.Sprintf("An earlier run of RayCronJob %s had not ended at its last tick, and "+
+			"spec.concurrencyPolicy is Forbid.", name)
+		finding.Next = fmt.Sprintf("See what the RayJob in status.active of RayCronJob %s waits for; "+
+			"spec.jobTemplate.activeDeadlineSeconds bounds how long a run may take.", name)
 	default:
 		return nil
 	}

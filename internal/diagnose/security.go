@@ -26,8 +26,10 @@ func dashboardExposed(s *Snapshot) []Finding {
 		}
 		add := func(object, how string) {
 			findings = append(findings, Finding{Reason: "DashboardExposed", Object: object, Message: how + ", and Ray asks for no token",
-				Cause: fmt.Sprintf("Whoever reaches %s can run any program on RayCluster %s, because its spec.authOptions.mode is not token.", object, cluster.Name),
-				Next: fmt.Sprintf("Set spec.authOptions.mode of RayCluster %s to token (Ray 2.52.0 or newer), or close the way: spec.headGroupSpec.serviceType ClusterIP, "+
+				Cause: fmt.Sprintf("Whoever reaches %s can run any program on RayCluster %s, because its "+
+					"spec.authOptions.mode is not token.", object, cluster.Name),
+				Next: fmt.Sprintf("Set spec.authOptions.mode of RayCluster %s to token (Ray 2.52.0 or newer), or close the "+
+					"way: spec.headGroupSpec.serviceType ClusterIP, "+
 					"spec.headGroupSpec.enableIngress false, and kubectl port-forward instead.", cluster.Name)})
 		}
 		if service := s.headService(cluster); service != nil && exposes(service) {

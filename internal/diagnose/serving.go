@@ -45,7 +45,8 @@ func serveConfigRefused(s *Snapshot) []Finding {
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: shortened(c.Message),
 		Cause: fmt.Sprintf("Ray Serve does not take spec.serveConfigV2 of %s; the last good config goes on serving.", o),
-		Next:  fmt.Sprintf("Correct in spec.serveConfigV2 of %s what the message complains of and apply the manifest again.", o)}}
+		Next: fmt.Sprintf("Correct in spec.serveConfigV2 of %s what the message complains of and apply the "+
+			"manifest again.", o)}}
 }
 
 func serveAppUnhealthy(s *Snapshot) []Finding {
@@ -64,9 +65,10 @@ func serveAppUnhealthy(s *Snapshot) []Finding {
 			if said := appSays(app); said != "" {
 				message += ": " + said
 			}
-			findings = append(findings, Finding{Reason: app.Status, Object: "RayService " + service.Name, Message: message,
+			findings = append(findings, Finding{Reason: "ApplicationNotHealthy", Object: "RayService " + service.Name, Message: message,
 				Cause: fmt.Sprintf("Ray Serve cannot run application %s of RayService %s.", name, service.Name),
-				Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s, and correct import_path, runtime_env or the code of application %s in "+
+				Next: fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s, and correct "+
+					"import_path, runtime_env or the code of application %s in "+
 					"spec.serveConfigV2 of RayService %s.", part.RayClusterName, name, service.Name)})
 		}
 	}
@@ -97,8 +99,10 @@ func serveStartTimeout(s *Snapshot) []Finding {
 		return nil
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: cmp.Or(shortened(c.Message), "it did not serve in time"),
-		Cause: fmt.Sprintf("%s did not serve within the time in its annotation %s and was given up for good.", o, rayv1.AnnotationInitializingTimeout),
-		Next:  fmt.Sprintf("Find out what it waited for, then create %s anew, with a longer time in the annotation %s.", o, rayv1.AnnotationInitializingTimeout)}}
+		Cause: fmt.Sprintf("%s did not serve within the time in its annotation %s and was given up "+
+			"for good.", o, rayv1.AnnotationInitializingTimeout),
+		Next: fmt.Sprintf("Find out what it waited for, then create %s anew, with a longer time in the "+
+			"annotation %s.", o, rayv1.AnnotationInitializingTimeout)}}
 }
 
 func serveGateway(s *Snapshot) []Finding {
@@ -111,12 +115,15 @@ func serveGateway(s *Snapshot) []Finding {
 	if c == nil || !slices.Contains([]string{rayv1.ReasonGatewayAPIMissing, rayv1.ReasonGatewayNotReady, rayv1.ReasonServiceMissing}, c.Reason) {
 		return nil
 	}
-	next := fmt.Sprintf("Run \"kubectl describe gateway,httproute\" for those of %s and correct spec.upgradeStrategy.clusterUpgradeOptions.gatewayClassName if no controller takes them.", o)
+	next := fmt.Sprintf("Run \"kubectl describe gateway,httproute\" for those of %s and correct "+
+		"spec.upgradeStrategy.clusterUpgradeOptions.gatewayClassName if no controller takes them.", o)
 	switch c.Reason {
 	case rayv1.ReasonGatewayAPIMissing:
-		next = fmt.Sprintf("Install the Gateway API and a controller for it, or set spec.upgradeStrategy.type of %s to NewCluster.", o)
+		next = fmt.Sprintf("Install the Gateway API and a controller for it, or set spec.upgradeStrategy.type of %s to "+
+			"NewCluster.", o)
 	case rayv1.ReasonServiceMissing:
-		next = fmt.Sprintf("Declare a port named serve (containerPort 8000) and one named dashboard (8265) on the first container of spec.rayClusterConfig.headGroupSpec.template of %s.", o)
+		next = fmt.Sprintf("Declare a port named serve (containerPort 8000) and one named dashboard (8265) on the first "+
+			"container of spec.rayClusterConfig.headGroupSpec.template of %s.", o)
 	}
 	return []Finding{{Reason: c.Reason, Object: o.String(), Message: shortened(c.Message),
 		Cause: fmt.Sprintf("The way by which traffic reaches the clusters of %s cannot be set up.", o), Next: next}}
@@ -129,9 +136,12 @@ func upgradeAbandoned(s *Snapshot) []Finding {
 		return nil
 	}
 	given := service.Status.AbandonedUpgrade
-	return []Finding{{Reason: given.Reason, Object: "RayService " + service.Name, Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
-		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given up; the old cluster goes on serving.", given.RayClusterName, service.Name),
-		Next:  fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec starts the next upgrade.", service.Name)}}
+	return []Finding{{Reason: cmp.Or(given.Reason, rayv1.ReasonUpgradeTimeout), Object: "RayService " + service.Name,
+		Message: cmp.Or(shortened(given.Message), "the upgrade was given up"),
+		Cause: fmt.Sprintf("RayCluster %s, which was to take over for RayService %s, was not ready in time and was given "+
+			"up; the old cluster goes on serving.", given.RayClusterName, service.Name),
+		Next: fmt.Sprintf("Correct what the message names in spec.rayClusterConfig of RayService %s; a change of the spec "+
+			"starts the next upgrade.", service.Name)}}
 }
 
 // serveNoEndpoints is silent where an application or a cluster is in trouble: then that is the reason. Without a word of
@@ -149,16 +159,25 @@ func serveNoEndpoints(s *Snapshot) []Finding {
 	}
 	c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse)
 	lost := c != nil && c.Reason == rayv1.ReasonZeroServeEndpoints && !s.youngerThan(c.LastTransitionTime, settling)
-	way := named(s.Services, serveServiceName(service))
-	head := s.head(active)
-	empty := s.Slices != nil && way != nil && !s.hasEndpoint(way) && !s.youngerThan(way.CreationTimestamp, joining) && head != nil && s.readyFor(head) >= joining
-	if !lost && !empty {
+	if !lost && !s.leadsNowhere(serveServiceName(service), active) {
 		return nil
 	}
-	return []Finding{{Reason: rayv1.ReasonZeroServeEndpoints, Object: "Service " + serveServiceName(service), Message: "no Pod takes requests, although the applications run",
-		Cause: fmt.Sprintf("No Pod of RayCluster %s has the label %s=true and is ready: the proxies of Ray Serve do not answer /-/healthz.", active.Name, rayv1.LabelServe),
-		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s,%s=true\"; read /tmp/ray/session_latest/logs/serve/proxy*.log in those that are not ready, and check that Serve listens on "+
+	return []Finding{{Reason: rayv1.ReasonZeroServeEndpoints, Object: "Service " + serveServiceName(service),
+		Message: "no Pod takes requests, although the applications run",
+		Cause: fmt.Sprintf("No Pod of RayCluster %s has the label %s=true and is ready: the proxies of Ray Serve do not "+
+			"answer /-/healthz.", active.Name, rayv1.LabelServe),
+		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s,%s=true\"; read /tmp/ray/session_latest/logs/serve/proxy*.log "+
+			"in those that are not ready, and check that Serve listens on "+
 			"the port named serve of the head.", rayv1.LabelCluster, active.Name, rayv1.LabelServe)}}
+}
+
+// leadsNowhere tells whether a Service has had no endpoint for long, although the head of its cluster has been ready for long.
+func (s *Snapshot) leadsNowhere(name string, cluster *rayv1.RayCluster) bool {
+	service, head := named(s.Services, name), s.head(cluster)
+	if s.Slices == nil || service == nil || head == nil || s.youngerThan(service.CreationTimestamp, joining) {
+		return false
+	}
+	return s.readyFor(head) >= joining && !s.hasEndpoint(service)
 }
 
 func allRun(apps map[string]rayv1.AppStatus) bool {
@@ -191,8 +210,10 @@ func upgradeWaiting(s *Snapshot) []Finding {
 	}
 	message := cmp.Or(shortened(c.Message), pendingText(&service.Status.PendingServiceStatus))
 	return []Finding{{Reason: rayv1.ReasonUpgrading, Object: o.String(), Message: message,
-		Cause: fmt.Sprintf("RayCluster %s is to take over for %s and is not ready to: %s.", pending.Name, o, strings.TrimSuffix(message, ".")),
-		Next:  fmt.Sprintf("See what RayCluster %s waits for with \"kubectl ray diagnose raycluster %s\"; the old cluster goes on serving meanwhile.", pending.Name, pending.Name)}}
+		Cause: fmt.Sprintf("RayCluster %s is to take over for %s and is not "+
+			"ready to: %s.", pending.Name, o, strings.TrimSuffix(message, ".")),
+		Next: fmt.Sprintf("See what RayCluster %s waits for with \"kubectl ray diagnose raycluster %s\"; the old cluster "+
+			"goes on serving meanwhile.", pending.Name, pending.Name)}}
 }
 
 // pendingText is what a new cluster lacks, as far as the status tells.

@@ -19,7 +19,8 @@ const (
 	settling = time.Minute
 	// joining is how long a worker may wait for a head that is ready.
 	joining = 2 * time.Minute
-	// eventsCount is how long an event counts that tells of a refusal: what is refused is tried again at least that often.
+	// eventsCount is how long an event counts that tells of a refusal. Events stay for an hour, so an older one may speak of what
+	// is over; the conditions of Heliostat need no events.
 	eventsCount = 5 * time.Minute
 )
 
@@ -33,6 +34,8 @@ type object struct {
 	suspended  bool
 	// ended objects are not acted upon any more.
 	ended bool
+	// untouched objects have an empty status: no operator has looked at them.
+	untouched bool
 	// invalid is what KubeRay, which has no condition for it, says against the spec in the status.
 	invalid string
 }
@@ -53,12 +56,14 @@ func (o object) ours() bool { return o.managedBy == nil || *o.managedBy == rayv1
 
 func clusterObject(c *rayv1.RayCluster) object {
 	return object{kind: rayv1.KindRayCluster, meta: &c.ObjectMeta, conditions: c.Status.Conditions, observed: c.Status.ObservedGeneration,
-		managedBy: c.Spec.ManagedBy, suspended: isTrue(c.Spec.Suspend)}
+		managedBy: c.Spec.ManagedBy, suspended: isTrue(c.Spec.Suspend),
+		untouched: c.Status.ObservedGeneration == 0 && c.Status.State == "" && len(c.Status.Conditions) == 0}
 }
 
 func jobObject(j *rayv1.RayJob) object {
 	o := object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: j.Status.Conditions, observed: j.Status.ObservedGeneration,
-		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus)}
+		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus),
+		untouched: j.Status.ObservedGeneration == 0 && j.Status.JobDeploymentStatus == ""}
 	if j.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed {
 		o.invalid = j.Status.Message
 	}
@@ -67,7 +72,8 @@ func jobObject(j *rayv1.RayJob) object {
 
 func serviceObject(s *rayv1.RayService) object {
 	o := object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: s.Status.Conditions, observed: s.Status.ObservedGeneration,
-		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend}
+		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend,
+		untouched: s.Status.ObservedGeneration == 0 && len(s.Status.Conditions) == 0}
 	if c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse); c != nil && c.Reason == rayv1.ReasonValidationFailed {
 		o.invalid = c.Message
 	}
@@ -228,3 +234,8 @@ func shortened(text string) string {
 func list(names []string) string { return strings.Join(names, ", ") }
 
 func quoted(name string) string { return fmt.Sprintf("%q", name) }
+
+// entry makes an Entry. Symptom, cause and next step stand in this order.
+func entry(family Family, id, symptom, cause, next string) Entry {
+	return Entry{ID: id, Family: family, Symptom: symptom, Cause: cause, Next: next}
+}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -86,10 +87,13 @@ func explains(t *testing.T, f Finding) {
 			t.Errorf("%s %s: bad %s %q", f.ID, f.Object, what, text)
 		}
 	}
-	if !f.Found() {
-		t.Errorf("%s has no reason", f.ID)
+	if !camelCase.MatchString(f.Reason) {
+		t.Errorf("%s has the reason %q", f.ID, f.Reason)
 	}
 }
+
+// camelCase are the words that may stand as reasons of conditions and events.
+var camelCase = regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
 
 func TestCatalogueHasEachRuleOnce(t *testing.T) {
 	count := map[string]int{}
@@ -126,14 +130,15 @@ func TestNothingIsFoundWhereNothingIsWrong(t *testing.T) {
 		"only the objects of Ray are known": {given: func(s *Snapshot) {
 			*s = Snapshot{Now: now, Jobs: s.Jobs, Service: s.Service, Clusters: s.Clusters}
 		}},
+		"images are on their way for minutes": {given: pulling},
+		"the job is done and its cluster gone": {given: func(s *Snapshot) {
+			s.Jobs[0].Status.JobDeploymentStatus, s.Jobs[0].Status.JobStatus = rayv1.JobDeploymentStatusComplete, rayv1.JobStatusSucceeded
+			s.Clusters, s.Pods, s.Service, s.SubmitterJobs = nil, []*corev1.Pod{}, nil, nil
+		}},
 		"all was created just now": {given: young},
 		"all was created by KubeRay, which knows fewer conditions": {given: func(s *Snapshot) {
-			demo(s).Status.Conditions = nil
-			s.Service.Status.Conditions = s.Service.Status.Conditions[:1]
-			s.Jobs[0].Status.Conditions = nil
-			s.Operator.Deployments[0].Name = "kuberay-operator"
-			s.Operator.Deployments[0].Spec.Template.Spec.Containers[0].Image = "quay.io/kuberay/operator:v1.5.0"
-			s.Operator.CRDFields["RayCluster"] = []string{"headGroupSpec"}
+			kubeRay(s)
+			s.Jobs[0].Status.ObservedGeneration = 0
 		}},
 	})
 }
@@ -158,6 +163,32 @@ func young(s *Snapshot) {
 	s.Services, s.Accounts, s.Roles, s.Bindings = []*corev1.Service{}, []*corev1.ServiceAccount{}, []*rbacv1.Role{}, []*rbacv1.RoleBinding{}
 	s.Slices, s.Ingresses, s.SubmitterJobs = []*discoveryv1.EndpointSlice{}, nil, nil
 	s.Dashboards = map[string]Dashboard{"demo": {Error: "connection refused"}}
+}
+
+// pulling has Pods whose images take long. The operator has done its part.
+func pulling(s *Snapshot) {
+	created := ago(4 * time.Minute)
+	cluster := demo(s)
+	cluster.CreationTimestamp, cluster.ManagedFields[0].Time = created, &created
+	cluster.Status.State, cluster.Status.Conditions = "", nil
+	set(&cluster.Status.Conditions, rayv1.ConditionValid, "True", rayv1.ReasonSpecValid, "")
+	set(&cluster.Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, "head is not ready")
+	set(&cluster.Status.Conditions, rayv1.ConditionReconciling, "True", rayv1.ReasonPodsNotReady, "head is not ready")
+	set(&s.Service.Status.Conditions, rayv1.ConditionRayServiceReady, "False", rayv1.ReasonInitializing, "the cluster is not ready")
+	s.Service.Status.ActiveServiceStatus = rayv1.RayServiceStatus{}
+	s.Service.Status.PendingServiceStatus.RayClusterName = "demo"
+	s.Jobs[0].CreationTimestamp = created
+	s.Jobs[0].Status.JobDeploymentStatus, s.Jobs[0].Status.JobStatus = rayv1.JobDeploymentStatusInitializing, ""
+	s.SubmitterJobs = nil
+	for _, pod := range s.Pods {
+		pod.CreationTimestamp, pod.Status.Phase = created, corev1.PodPending
+		pod.Status.Conditions[0].Status, pod.Status.Conditions[1].Status = corev1.ConditionFalse, corev1.ConditionFalse
+		for i := range pod.Status.ContainerStatuses {
+			pod.Status.ContainerStatuses[i] = corev1.ContainerStatus{Name: pod.Spec.Containers[i].Name, State: waiting("ContainerCreating", "")}
+		}
+	}
+	s.Slices[0].Endpoints[0].Conditions.Ready, s.Slices[1].Endpoints = ptr.To(false), nil
+	s.Dashboards = map[string]Dashboard{"demo": {Error: "no endpoints"}}
 }
 
 func demo(s *Snapshot) *rayv1.RayCluster { return s.Clusters[0] }

@@ -24,17 +24,28 @@ const (
 // workRules are about jobs, schedules and services.
 func workRules() []objectRule {
 	return slices.Concat([]objectRule{
-		{"job-runtime-env", Blocking, jobRule(isRuntimeEnv, "RuntimeEnvFailed", "Ray could not set up the runtime environment of %s.",
-			"Correct spec.runtimeEnvYAML of %s: each package, file and URL in it must be reachable from the Pods of the cluster. Then create the RayJob anew.")},
-		{"job-lost", Blocking, jobRule(because(rayv1.JobLost), "JobLost", "Ray had the job of %s and lost it together with its head, and how far it came is unknown.",
-			"Create %s anew; to have the next attempt made by itself set spec.backoffLimit, and to keep jobs over the loss of a head set gcsFaultToleranceOptions in spec.rayClusterSpec.")},
-		{"job-submission-failed", Blocking, jobRule(because(rayv1.SubmissionFailed), "SubmissionFailed", "The submitter of %s could not hand the job to Ray.",
-			"Read the log of the submitter with \"kubectl logs -l job-name=<name of the RayJob>\", correct spec.entrypoint or spec.submitterPodTemplate of %s and create it anew.")},
-		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded", "The job of %s took longer than it was allowed to.",
-			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of %s, or find out what the job waited for, and create it anew.")},
-		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of %s ended with an error.",
-			"Read the driver's log, the last lines of which stand in status.postMortem.log of %s, correct the program and create the RayJob anew.")},
-		{"job-failed", Blocking, jobRule(failedOtherwise, "JobFailed", "The operator gave up the job of %s.", "Correct what status.message of %s names and create it anew.")},
+		{"job-runtime-env", Blocking, jobRule(isRuntimeEnv, "RuntimeEnvFailed", "Ray could not set up the runtime "+
+			"environment of RayJob %[1]s.",
+			"Correct spec.runtimeEnvYAML of RayJob %[1]s: each package, file and URL in it must be reachable from the Pods "+
+				"of the cluster. Then create the RayJob anew.")},
+		{"job-lost", Blocking, jobRule(because(rayv1.JobLost), "JobLost", "Ray had the job of RayJob %[1]s and lost it "+
+			"together with its head, and how far it came is unknown.",
+			"Create RayJob %[1]s anew; to have the next attempt made by itself set spec.backoffLimit, and to keep jobs "+
+				"over the loss of a head set gcsFaultToleranceOptions in spec.rayClusterSpec.")},
+		{"job-submission-failed", Blocking, jobRule(because(rayv1.SubmissionFailed), "SubmissionFailed", "The submitter of "+
+			"RayJob %[1]s could not hand the job to Ray.",
+			"Read the log of the submitter with \"kubectl logs -l job-name=%[1]s\", correct spec.entrypoint or "+
+				"spec.submitterPodTemplate of RayJob %[1]s and create it anew.")},
+		{"job-deadline-exceeded", Blocking, jobRule(because(rayv1.DeadlineExceeded, rayv1.PreRunningDeadlineExceeded), "DeadlineExceeded",
+			"The job of RayJob %[1]s took longer than it was allowed to.",
+			"Raise spec.activeDeadlineSeconds or spec.preRunningDeadlineSeconds of RayJob %[1]s, or find out what the job "+
+				"waited for, and create it anew.")},
+		{"job-app-failed", Blocking, jobRule(because(rayv1.AppFailed), "AppFailed", "The program of RayJob %[1]s ended "+
+			"with an error.",
+			"Read the driver's log, the last lines of which stand in status.postMortem.log of RayJob %[1]s, correct the "+
+				"program and create the RayJob anew.")},
+		{"job-failed", Blocking, jobRule(failedOtherwise, "JobFailed", "The operator gave up the job of "+
+			"RayJob %[1]s.", "Correct what status.message of RayJob %[1]s names and create it anew.")},
 		{"job-cluster-missing", Blocking, jobClusterMissing},
 		{"deletion-stuck", Blocking, deletionStuck},
 		{"job-retrying", Passing, jobRetrying},
@@ -71,7 +82,7 @@ func isRuntimeEnv(job *rayv1.RayJob) bool {
 	})
 }
 
-// jobRule returns a rule about RayJobs that failed. The object's name is put into cause and next.
+// jobRule returns a rule about RayJobs that failed. The name of the RayJob is put into cause and next as their argument 1.
 func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snapshot) []Finding {
 	return func(s *Snapshot) []Finding {
 		var findings []Finding
@@ -84,7 +95,8 @@ func jobRule(is func(*rayv1.RayJob) bool, reason, cause, next string) func(*Snap
 			if job.Status.Message != "" {
 				message += ": " + shortened(job.Status.Message)
 			}
-			findings = append(findings, Finding{Reason: reason, Object: o.String(), Message: message, Cause: fmt.Sprintf(cause, o), Next: fmt.Sprintf(next, o)})
+			findings = append(findings, Finding{Reason: reason, Object: o.String(),
+				Message: message, Cause: fmt.Sprintf(cause, o.meta.Name), Next: fmt.Sprintf(next, o.meta.Name)})
 		}
 		return findings
 	}
@@ -124,9 +136,10 @@ func jobRetrying(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonRetrying, Object: o.String(), Message: shortened(cmp.Or(job.Status.Message, "an attempt failed")),
-			Cause: fmt.Sprintf("An attempt of %s failed, and what is left of it is taken down before the next one.", o),
-			Next:  fmt.Sprintf("Wait for the next attempt; why the last one failed stands in status.postMortem of %s.", o)})
+		findings = append(findings, Finding{Reason: rayv1.ReasonRetrying, Object: o.String(),
+			Message: shortened(cmp.Or(job.Status.Message, "an attempt failed")),
+			Cause:   fmt.Sprintf("An attempt of %s failed, and what is left of it is taken down before the next one.", o),
+			Next:    fmt.Sprintf("Wait for the next attempt; why the last one failed stands in status.postMortem of %s.", o)})
 	}
 	return findings
 }
@@ -139,9 +152,12 @@ func jobClusterMissing(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonRayClusterNotFound, Object: o.String(), Message: fmt.Sprintf("there is no RayCluster %s", name),
-			Cause: fmt.Sprintf("spec.clusterSelector of %s names RayCluster %s, which does not exist in its namespace.", o, name),
-			Next:  fmt.Sprintf("Create RayCluster %s, or create %s anew with the name of one that \"kubectl get rayclusters\" shows in spec.clusterSelector.", name, o)})
+		findings = append(findings, Finding{Reason: rayv1.ReasonRayClusterNotFound, Object: o.String(),
+			Message: fmt.Sprintf("there is no RayCluster %s", name),
+			Cause: fmt.Sprintf("spec.clusterSelector of %s names RayCluster %s, which does not exist in its "+
+				"namespace.", o, name),
+			Next: fmt.Sprintf("Create RayCluster %s, or create %s anew with the name of one that \"kubectl get "+
+				"rayclusters\" shows in spec.clusterSelector.", name, o)})
 	}
 	return findings
 }
@@ -165,9 +181,12 @@ func submitterFailed(s *Snapshot) []Finding {
 		if job == nil || job.Status.JobStatus != rayv1.JobStatusRunning || jobObject(job).ended {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "SubmitterFailed", Object: "Job " + submitter.Name, Message: fmt.Sprintf("it failed, and Ray says that the job of RayJob %s runs", job.Name),
-			Cause: fmt.Sprintf("Job %s, which submits RayJob %s and prints its log, has failed after the job was handed to Ray.", submitter.Name, job.Name),
-			Next: fmt.Sprintf("Nothing has to be done for the job; follow its log with \"ray job logs %s --follow\" against the dashboard of RayCluster %s, and see \"kubectl logs job/%s\" for why "+
+		findings = append(findings, Finding{Reason: "SubmitterFailed", Object: "Job " + submitter.Name,
+			Message: fmt.Sprintf("it failed, and Ray says that the job of RayJob %s runs", job.Name),
+			Cause: fmt.Sprintf("Job %s, which submits RayJob %s and prints its log, has failed after the job was "+
+				"handed to Ray.", submitter.Name, job.Name),
+			Next: fmt.Sprintf("Nothing has to be done for the job; follow its log with \"ray job logs %s --follow\" "+
+				"against the dashboard of RayCluster %s, and see \"kubectl logs job/%s\" for why "+
 				"the submitter failed.", job.Status.JobId, job.Status.RayClusterName, submitter.Name)})
 	}
 	return findings
@@ -187,8 +206,10 @@ func jobStatusUnknown(s *Snapshot) []Finding {
 			message = shortened(c.Message)
 		}
 		findings = append(findings, Finding{Reason: rayv1.ReasonRayDoesNotAnswer, Object: o.String(), Message: message,
-			Cause: fmt.Sprintf("The operator cannot reach the dashboard of RayCluster %s, so it does not know how the job of %s stands.", job.Status.RayClusterName, o),
-			Next: fmt.Sprintf("Check that the head of RayCluster %s is ready and that no NetworkPolicy keeps the operator's namespace from its dashboard port.",
+			Cause: fmt.Sprintf("The operator cannot reach the dashboard of RayCluster %s, so it does not know how the job "+
+				"of %s stands.", job.Status.RayClusterName, o),
+			Next: fmt.Sprintf("Check that the head of RayCluster %s is ready and that no NetworkPolicy keeps the "+
+				"operator's namespace from its dashboard port.",
 				job.Status.RayClusterName)})
 	}
 	return findings
@@ -198,27 +219,44 @@ func jobStatusUnknown(s *Snapshot) []Finding {
 func jobWaiting(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, job := range s.going() {
-		phase := job.Status.JobDeploymentStatus
-		begun := job.CreationTimestamp
-		if job.Status.StartTime != nil {
-			begun = *job.Status.StartTime
-		}
 		cluster := s.cluster(job.Status.RayClusterName)
-		early := phase == rayv1.JobDeploymentStatusNew || phase == rayv1.JobDeploymentStatusInitializing
-		if !early || s.youngerThan(begun, waitingLong) || s.operatorDown() || len(jobClusterMissing(s)) > 0 || s.verdict(jobObject(job)) != "" ||
-			cluster == nil || s.clusterTroubled(cluster) || clusterObject(cluster).suspended || len(s.firstWaiters()) > 0 {
+		if !s.startsLate(job) || s.operatorDown() || s.verdict(jobObject(job)) != "" || cluster == nil ||
+			clusterObject(cluster).suspended || s.clusterTroubled(cluster) || len(s.firstWaiters())+len(dashboardSilent(s)) > 0 {
 			continue
 		}
-		o := jobObject(job)
-		message := fmt.Sprintf("RayCluster %s is not ready", cluster.Name)
-		if c := clusterObject(cluster).condition(rayv1.ConditionReady, metav1.ConditionFalse); c != nil && c.Message != "" {
-			message += ": " + oneLine(c.Message)
-		}
-		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForCluster, Object: o.String(), Message: message,
-			Cause: fmt.Sprintf("%s has waited long for RayCluster %s, of which not all Pods are ready.", o, cluster.Name),
-			Next:  fmt.Sprintf("Run \"kubectl get pods -l %s=%s\" and see which is not ready; to have such a job given up, set spec.preRunningDeadlineSeconds of %s.", rayv1.LabelCluster, cluster.Name, o)})
+		findings = append(findings, waitsFor(jobObject(job), clusterObject(cluster)))
 	}
 	return findings
+}
+
+// waitsFor tells whether a job waits for the Pods of its cluster or for Ray on them.
+func waitsFor(job, cluster object) Finding {
+	finding := Finding{Reason: rayv1.ReasonWaitingForCluster, Object: job.String(), Message: cluster.String() + " is not ready",
+		Cause: fmt.Sprintf("%s has waited long for %s, of which not all Pods are ready.", job, cluster),
+		Next: fmt.Sprintf("Run \"kubectl get pods -l %s=%s\" and see which is not ready; to have such a job given up, set "+
+			"spec.preRunningDeadlineSeconds of %s.", rayv1.LabelCluster, cluster.meta.Name, job)}
+	if c := cluster.condition(rayv1.ConditionReady, metav1.ConditionFalse); c != nil && c.Message != "" {
+		// The counts in it change while the Pods come, so it is no part of the message.
+		finding.Cause = fmt.Sprintf("%s has waited long for %s, which is not ready: %s.", job, cluster, strings.TrimSuffix(shortened(c.Message), "."))
+	}
+	if cluster.condition(rayv1.ConditionReady, metav1.ConditionTrue) == nil {
+		return finding
+	}
+	finding.Reason, finding.Message = rayv1.ReasonWaitingForRay, cluster.String()+" is ready, and Ray on it has not taken the job"
+	finding.Cause = fmt.Sprintf("%s has waited long for Ray on %s to answer, although all Pods are ready.", job, cluster)
+	finding.Next = fmt.Sprintf("See the log of the operator for %s, and whether a NetworkPolicy keeps the operator's namespace from port 8265 of "+
+		"the head of %s.", job, cluster)
+	return finding
+}
+
+// startsLate tells whether a job has waited long for its cluster.
+func (s *Snapshot) startsLate(job *rayv1.RayJob) bool {
+	begun := job.CreationTimestamp
+	if job.Status.StartTime != nil {
+		begun = *job.Status.StartTime
+	}
+	phase := job.Status.JobDeploymentStatus
+	return (phase == rayv1.JobDeploymentStatusNew || phase == rayv1.JobDeploymentStatusInitializing) && !s.youngerThan(begun, waitingLong)
 }
 
 func queued(s *Snapshot) []Finding {
@@ -228,9 +266,11 @@ func queued(s *Snapshot) []Finding {
 		if !o.suspended || o.ended || queue == "" || o.kind == rayv1.KindRayCronJob {
 			continue
 		}
-		findings = append(findings, Finding{Reason: "Queued", Object: o.String(), Message: fmt.Sprintf("it is suspended and its label %s is %s", labelQueue, queue),
-			Cause: fmt.Sprintf("Kueue holds %s back in the queue %s until there is room for it.", o, queue),
-			Next:  fmt.Sprintf("Run \"kubectl get workloads\" and \"kubectl describe localqueue %s\" to see what it waits for.", queue)})
+		findings = append(findings, Finding{Reason: "Queued", Object: o.String(),
+			Message: fmt.Sprintf("it is suspended and its label %s is %s", labelQueue, queue),
+			Cause:   fmt.Sprintf("Kueue holds %s back in the queue %s until there is room for it.", o, queue),
+			Next: fmt.Sprintf("Run \"kubectl get workloads\" and \"kubectl describe localqueue %s\" to see what it "+
+				"waits for.", queue)})
 	}
 	return findings
 }
@@ -242,9 +282,11 @@ func jobWaitsForUser(s *Snapshot) []Finding {
 			continue
 		}
 		o := jobObject(job)
-		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForUser, Object: o.String(), Message: "spec.submissionMode is InteractiveMode and spec.jobId is empty",
-			Cause: fmt.Sprintf("The cluster of %s is ready and waits for somebody to submit a job.", o),
-			Next:  fmt.Sprintf("Submit a job to the dashboard of RayCluster %s and write its submission id into spec.jobId of %s.", job.Status.RayClusterName, o)})
+		findings = append(findings, Finding{Reason: rayv1.ReasonWaitingForUser, Object: o.String(),
+			Message: "spec.submissionMode is InteractiveMode and spec.jobId is empty",
+			Cause:   fmt.Sprintf("The cluster of %s is ready and waits for somebody to submit a job.", o),
+			Next: fmt.Sprintf("Submit a job to the dashboard of RayCluster %s and write its submission id into "+
+				"spec.jobId of %s.", job.Status.RayClusterName, o)})
 	}
 	return findings
 }
@@ -256,7 +298,8 @@ func deletionStuck(s *Snapshot) []Finding {
 			continue
 		}
 		finalizers := list(o.meta.Finalizers)
-		findings = append(findings, Finding{Reason: "DeletionStuck", Object: o.String(), Message: "it is being deleted, and finalizers hold it: " + finalizers,
+		findings = append(findings, Finding{Reason: "DeletionStuck", Object: o.String(), Message: "it is being deleted, " +
+			"and finalizers hold it: " + finalizers,
 			Cause: fmt.Sprintf("%s stays until whoever set %s has done its work and taken it away.", o, finalizers),
 			Next:  finalizerNext(o)})
 	}
@@ -264,10 +307,12 @@ func deletionStuck(s *Snapshot) []Finding {
 }
 
 func finalizerNext(o object) string {
-	command := fmt.Sprintf("Take it out of metadata.finalizers of %s by hand only if what it stands for is done or not wanted.", o)
+	command := fmt.Sprintf("Take it out of metadata.finalizers of %s by hand only if what it stands for is done or "+
+		"not wanted.", o)
 	switch o.meta.Finalizers[0] {
 	case rayv1.FinalizerGCSFTRedisCleanup:
-		return fmt.Sprintf("See whether the Job that empties Redis runs: \"kubectl get jobs,pods -l %s=%s\". %s", rayv1.LabelCluster, o.meta.Name, command)
+		return fmt.Sprintf("See whether the Job that empties Redis runs: \"kubectl get jobs,pods -l "+
+			"%s=%s\". %s", rayv1.LabelCluster, o.meta.Name, command)
 	case rayv1.FinalizerRayJob, rayv1.FinalizerRayCronJobTick, rayv1.FinalizerRayService:
 		return fmt.Sprintf("See whether the operator runs, and what its log says about %s. %s", o.meta.Name, command)
 	default:
@@ -283,9 +328,12 @@ func lossesReported(s *Snapshot) []Finding {
 			if text == "" {
 				continue
 			}
-			findings = append(findings, Finding{Reason: "Lost", Object: "RayCluster " + cluster.Name, Message: fmt.Sprintf("with Pod %s (%s): %s", loss.Pod, loss.Cause, text),
-				Cause: fmt.Sprintf("Pod %s of RayCluster %s was lost, and not all that ran on it came back.", loss.Pod, cluster.Name),
-				Next: fmt.Sprintf("Submit lost jobs again and create lost actors again; max_restarts of an actor, and gcsFaultToleranceOptions of RayCluster %s, let them come back by themselves.",
+			findings = append(findings, Finding{Reason: "Lost", Object: "RayCluster " + cluster.Name,
+				Message: fmt.Sprintf("with Pod %s (%s): %s", loss.Pod, loss.Cause, text),
+				Cause: fmt.Sprintf("Pod %s of RayCluster %s was lost, and not all that ran on it "+
+					"came back.", loss.Pod, cluster.Name),
+				Next: fmt.Sprintf("Submit lost jobs again and create lost actors again; max_restarts of an actor, and "+
+					"gcsFaultToleranceOptions of RayCluster %s, let them come back by themselves.",
 					cluster.Name)})
 		}
 	}

@@ -50,12 +50,20 @@ func TestJobs(t *testing.T) {
 		}, []string{"job-submission-failed RayJob train"}},
 		"a cluster that is not there": {func(s *Snapshot) {
 			phase(rayv1.JobDeploymentStatusInitializing)(s)
-			s.Jobs[0].Spec.ClusterSelector[rayv1.LabelCluster] = "gone"
+			s.Jobs[0].Spec.ClusterSelector[rayv1.LabelCluster], s.Jobs[0].Status.RayClusterName = "gone", "gone"
 		}, []string{"job-cluster-missing RayJob train"}},
 		"clusters that could not be read": {func(s *Snapshot) {
 			s.Clusters, s.Gaps = nil, []Gap{{What: "rayclusters", Why: "forbidden"}}
 		}, nil},
-		"a cluster that is not ready for long": {phase(rayv1.JobDeploymentStatusInitializing), []string{"job-waiting RayJob train"}},
+		"a cluster that is not ready for long": {func(s *Snapshot) {
+			phase(rayv1.JobDeploymentStatusInitializing)(s)
+			set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, "group small: 0 of 1 ready")
+		}, []string{"job-waiting RayJob train"}},
+		"a cluster that is ready, and Ray that does not take the job": {phase(rayv1.JobDeploymentStatusInitializing), []string{"job-waiting RayJob train"}},
+		"a dashboard that does not answer": {func(s *Snapshot) {
+			phase(rayv1.JobDeploymentStatusInitializing)(s)
+			s.Dashboards["demo"] = Dashboard{Error: "no answer"}
+		}, []string{"dashboard-silent RayCluster demo"}},
 		"a cluster that is in trouble": {func(s *Snapshot) {
 			phase(rayv1.JobDeploymentStatusInitializing)(s)
 			workerOf(s).Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "ray-worker", State: waiting("ImagePullBackOff", "")}
@@ -124,7 +132,8 @@ func TestSchedules(t *testing.T) {
 	testWhole(t, map[string]wholeCase{
 		"one that works": {cron(func(*Snapshot, *rayv1.RayCronJob) {}), nil},
 		"one of KubeRay, which has no such field": {cron(func(s *Snapshot, c *rayv1.RayCronJob) {
-			c.Status.ObservedGeneration, s.Operator.Deployments[0].Name, s.Operator.Deployments[0].Spec.Template.Spec.Containers[0].Image = 0, "kuberay", "kuberay"
+			kubeRay(s)
+			c.Status.ObservedGeneration = 0
 		}), nil},
 		"no schedule": {cron(func(_ *Snapshot, c *rayv1.RayCronJob) { c.Spec.Schedule = "at three" }), []string{"schedule-invalid RayCronJob nightly"}},
 		"no schedule, and the operator says so": {cron(func(_ *Snapshot, c *rayv1.RayCronJob) {

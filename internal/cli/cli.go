@@ -5,7 +5,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/heliostat-io/heliostat/internal/cli/delete"
+	"github.com/heliostat-io/heliostat/internal/cli/get"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/scale"
+	"github.com/heliostat-io/heliostat/internal/cli/version"
 )
 
 // New returns the root command. program is what the user types to run it.
@@ -48,8 +52,14 @@ const (
 // commands are all commands by the group that they are shown in.
 func commands(env *kube.Env) map[string][]*cobra.Command {
 	return map[string][]*cobra.Command{
-		groupSee:    {},
-		groupChange: {},
-		groupUse:    {},
+		groupSee: {
+			get.New(env),
+			version.New(env),
+		},
+		groupChange: {
+			delete.New(env),
+			scale.New(env),
+		},
+		groupUse: {},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/heliostat-io/heliostat/internal/cli/create"
 	"github.com/heliostat-io/heliostat/internal/cli/delete"
 	"github.com/heliostat-io/heliostat/internal/cli/get"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
@@ -57,6 +58,7 @@ func commands(env *kube.Env) map[string][]*cobra.Command {
 			version.New(env),
 		},
 		groupChange: {
+			create.New(env),
 			delete.New(env),
 			scale.New(env),
 		},

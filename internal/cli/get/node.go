@@ -11,9 +11,12 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
+// nodeWord is what Ray calls a Pod that runs it.
+const nodeWord = "Ray node"
+
 func nodeSource() source[*corev1.Pod] {
 	return source[*corev1.Pod]{
-		what:   "Ray node",
+		what:   nodeWord,
 		object: func() *corev1.Pod { return &corev1.Pod{} },
 		list:   func() client.ObjectList { return &corev1.PodList{} },
 	}
@@ -61,12 +64,16 @@ func showNodes(cmd *cobra.Command, env *kube.Env, where scope, cluster, name, fo
 			return err
 		}
 	}
+	if format != "" && format != kube.OutputWide {
+		pods, err := raw(nodeWord, corev1.SchemeGroupVersion.WithKind("Pod")).find(cmd.Context(), c, where, name, rayNodes(cluster))
+		if err != nil {
+			return err
+		}
+		return printObjects(env, format, pods, name != "")
+	}
 	pods, err := nodeSource().find(cmd.Context(), c, where, name, rayNodes(cluster))
 	if err != nil {
 		return err
-	}
-	if format != "" && format != kube.OutputWide {
-		return printObjects(env, format, pods, name != "")
 	}
 	return printTable(env, nodeColumns(env, where), pods, format, where)
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
@@ -67,7 +67,7 @@ func nothing(where scope) string {
 
 // printObjects writes objects as JSON, YAML or names. A single one that was asked for by name stands alone, else they
 // are items of a List, as kubectl has it.
-func printObjects[T client.Object](env *kube.Env, format string, objects []T, byName bool) error {
+func printObjects(env *kube.Env, format string, objects []*unstructured.Unstructured, byName bool) error {
 	var text bytes.Buffer
 	if format == kube.OutputName {
 		for _, object := range objects {
@@ -95,7 +95,7 @@ func printObjects[T client.Object](env *kube.Env, format string, objects []T, by
 	return err
 }
 
-func listOf[T client.Object](objects []T) *metav1.List {
+func listOf(objects []*unstructured.Unstructured) *metav1.List {
 	list := &metav1.List{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"},
 		Items:    make([]runtime.RawExtension, 0, len(objects)),

@@ -8,9 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
@@ -55,8 +56,25 @@ type source[T client.Object] struct {
 	list   func() client.ObjectList
 }
 
+// raw reads objects as the API server has them, with fields that this program does not know.
+func raw(what string, kind schema.GroupVersionKind) source[*unstructured.Unstructured] {
+	return source[*unstructured.Unstructured]{
+		what: what,
+		object: func() *unstructured.Unstructured {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(kind)
+			return object
+		},
+		list: func() client.ObjectList {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			return list
+		},
+	}
+}
+
 // find reads the objects of a name, or all when the name is empty. No object of a name that is given is an error.
-func (s source[T]) find(ctx context.Context, c client.Client, where scope, name string, options ...client.ListOption) ([]T, error) {
+func (s source[T]) find(ctx context.Context, c client.Reader, where scope, name string, options ...client.ListOption) ([]T, error) {
 	found, err := s.read(ctx, c, where, name, options...)
 	if err != nil {
 		return nil, err
@@ -65,11 +83,6 @@ func (s source[T]) find(ctx context.Context, c client.Client, where scope, name 
 		return nil, fmt.Errorf("no %s %q %s", s.what, name, where)
 	}
 	for _, object := range found {
-		gvk, err := apiutil.GVKForObject(object, c.Scheme())
-		if err != nil {
-			return nil, fmt.Errorf("name the kind of %s %s/%s: %w", s.what, object.GetNamespace(), object.GetName(), err)
-		}
-		object.GetObjectKind().SetGroupVersionKind(gvk)
 		object.SetManagedFields(nil)
 	}
 	return found, nil

@@ -46,7 +46,7 @@ func tokenCommand(env *kube.Env) *cobra.Command {
 	}
 }
 
-func readToken(ctx context.Context, c client.Client, where scope, name string) (string, error) {
+func readToken(ctx context.Context, c client.Reader, where scope, name string) (string, error) {
 	found, err := clusterSource().find(ctx, c, where, name)
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
@@ -46,12 +47,16 @@ func (v view[T]) show(cmd *cobra.Command, env *kube.Env, where scope, name, form
 	if err != nil {
 		return err
 	}
+	if format != "" && format != kube.OutputWide {
+		objects, err := raw(v.what, rayv1.GroupVersion.WithKind(string(v.kind))).find(cmd.Context(), c, where, name)
+		if err != nil {
+			return err
+		}
+		return printObjects(env, format, objects, name != "")
+	}
 	objects, err := v.find(cmd.Context(), c, where, name)
 	if err != nil {
 		return err
-	}
-	if format != "" && format != kube.OutputWide {
-		return printObjects(env, format, objects, name != "")
 	}
 	columns := v.columns(env.Now())
 	if where.all() {

@@ -78,7 +78,7 @@ func showGroups(cmd *cobra.Command, env *kube.Env, where scope, cluster, name, f
 }
 
 // findGroups reads the groups of a name, or all when it is empty, in the cluster of a name, or in all.
-func findGroups(ctx context.Context, c client.Client, where scope, cluster, name string) ([]group, error) {
+func findGroups(ctx context.Context, c client.Reader, where scope, cluster, name string) ([]group, error) {
 	found, err := clusterSource().find(ctx, c, where, cluster)
 	if err != nil {
 		return nil, err

@@ -100,9 +100,10 @@ func put(list corev1.ResourceList, name corev1.ResourceName, a amount) {
 	}
 }
 
-// manifest is an object with only those fields that were given a value, so that server-side apply owns no others.
-func manifest(object runtime.Object) (*unstructured.Unstructured, error) {
-	content, err := toContent(object)
+// manifest is a cluster with only those fields that were given a value, so that server-side apply owns no others.
+func manifest(cluster *rayv1.RayCluster) (*unstructured.Unstructured, error) {
+	content, err := toContent(cluster)
+	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}, err
 }
 

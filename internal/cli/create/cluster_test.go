@@ -2,6 +2,7 @@ package create
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -173,7 +175,7 @@ func TestFileErrors(t *testing.T) {
 		"no version":              {"name: c\nautoscaler: {}\n", `autoscaler.version "": it must be v1 or v2`},
 		"no bucket":               {"name: c\ngke: {gcsfuse: {mount-path: /x}}\n", `gke.gcsfuse.bucket-name "": it must be given`},
 		"no mount path":           {"name: c\ngke: {gcsfuse: {bucket-name: x}}\n", `gke.gcsfuse.mount-path "": it must be given`},
-		"relative mount path":     {"name: c\ngke: {gcsfuse: {bucket-name: x, mount-path: y}}\n", `gke.gcsfuse.mount-path "y": it must start with a slash`},
+		"relative mount path":     {"name: c\ngke: {gcsfuse: {bucket-name: x, mount-path: data}}\n", `gke.gcsfuse.mount-path "data": it must start with a slash`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := offline(t)
@@ -220,15 +222,28 @@ func TestCreate(t *testing.T) {
 }
 
 func TestDryRunServer(t *testing.T) {
+	// Given an API server that completes objects
 	k := clitest.New()
-	if code := k.Run(t, New, "cluster", "plain", "--dry-run=server"); code != 0 {
+	var dryRun []string
+	completing := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			dryRun = (&client.ApplyOptions{}).ApplyOptions(options).DryRun
+			return json.Unmarshal([]byte(`{"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"uid": "u-1", "managedFields": [{"manager": "m"}]}}`), object)
+		},
+	})
+	k.Env.Client = func() (client.WithWatch, error) { return completing, nil }
+
+	// When a cluster is created as a trial there
+	if code := k.Run(t, New, "cluster", "plain", "--dry-run=server", "--wait"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, k.ErrOut)
 	}
-	if !strings.Contains(k.Out.String(), "kind: RayCluster\n") {
-		t.Errorf("said %q", k.Out)
+
+	// Then the server is told so, and what it answered is shown
+	if diff := cmp.Diff([]string{metav1.DryRunAll}, dryRun); diff != "" {
+		t.Errorf("dry run (-want +got):\n%s", diff)
 	}
-	if err := k.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "plain"}, &rayv1.RayCluster{}); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("it was created: %v", err)
+	if got := k.Out.String(); !strings.Contains(got, "  uid: u-1\n") || strings.Contains(got, "managedFields") || strings.Contains(got, "Created") {
+		t.Errorf("said %s", got)
 	}
 }
 

@@ -36,7 +36,7 @@ func (p *problem) asFlag() error {
 
 // fromFile reads the configuration file. The name, if one is given, must be the same as in the file.
 func fromFile(file, name string) (*config, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}

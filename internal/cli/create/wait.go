@@ -1,6 +1,7 @@
 package create
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,14 +70,16 @@ func waitProvisioned(ctx context.Context, env *kube.Env, a awaited) error {
 		return provisioned(cluster), nil
 	})
 	switch {
+	case err == nil:
+		_, err = fmt.Fprintf(env.Out, "Ray cluster %s is provisioned\n", a.name)
+		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return kube.ExitError{Code: kube.ExitTimeout, Err: fmt.Errorf("RayCluster %s/%s is not provisioned after %s%s",
 			a.namespace, a.name, a.timeout, because(last))}
-	case err != nil:
-		return fmt.Errorf("wait for RayCluster %s/%s: %w", a.namespace, a.name, err)
+	default:
+		// When somebody interrupts, the watch ends with an error of its own that says less.
+		return fmt.Errorf("wait for RayCluster %s/%s: %w", a.namespace, a.name, cmp.Or(ctx.Err(), err))
 	}
-	_, err = fmt.Fprintf(env.Out, "Ray cluster %s is provisioned\n", a.name)
-	return err
 }
 
 // provisioned tells whether all Pods were ready. Operators before KubeRay 1.3 have no conditions, only a state.

@@ -42,11 +42,9 @@ func groupCommand(env *kube.Env) *cobra.Command {
 	addWorkerFlags(cmd, &o.workers, &o.replicas, &o.hosts)
 	flags.Int32Var(&o.least, "worker-min-replicas", 1, "Least number of replicas.")
 	flags.Int32Var(&o.most, "worker-max-replicas", 10, "Greatest number of replicas.")
-	// These fail only for flags that do not exist, and this one was made above.
+	// It fails only for a flag that does not exist, and this one was made above.
 	_ = cmd.MarkFlagRequired("ray-cluster")
-	_ = cmd.RegisterFlagCompletionFunc("ray-cluster", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return env.CompleteNames(kube.RayCluster)(cmd, nil, toComplete)
-	})
+	env.CompleteClusterFlag(cmd, "ray-cluster")
 	return cmd
 }
 

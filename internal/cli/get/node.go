@@ -39,7 +39,7 @@ func nodeCommand(env *kube.Env) *cobra.Command {
 		Aliases:           []string{"nodes"},
 		Short:             "List the nodes of Ray clusters, which are Pods",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: kube.CompleteFirst(completeNodes(env, &cluster)),
+		ValidArgsFunction: kube.CompleteFirst(env.CompleteNodes(func([]string) string { return cluster })),
 	}
 	where.add(cmd)
 	addClusterFlag(env, cmd, &cluster)
@@ -110,30 +110,5 @@ func nodeColumns(env *kube.Env, where scope) []column[*corev1.Pod] {
 // addClusterFlag adds the flag -c, which narrows a list to one RayCluster.
 func addClusterFlag(env *kube.Env, cmd *cobra.Command, cluster *string) {
 	cmd.Flags().StringVarP(cluster, "ray-cluster", "c", "", "Show only those of this Ray cluster.")
-	// It fails only for a flag that does not exist, and this one was made in the line above.
-	_ = cmd.RegisterFlagCompletionFunc("ray-cluster", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return env.CompleteNames(kube.RayCluster)(cmd, nil, toComplete)
-	})
-}
-
-func completeNodes(env *kube.Env, cluster *string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		c, err := env.Client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		namespace, err := env.Namespace()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		pods, err := nodeSource().read(cmd.Context(), c, scope{namespace: namespace}, "", rayNodes(*cluster))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		names := make([]string, 0, len(pods))
-		for _, pod := range pods {
-			names = append(names, pod.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	env.CompleteClusterFlag(cmd, "ray-cluster")
 }

@@ -163,7 +163,8 @@ func TestCompletion(t *testing.T) {
 	second := cluster()
 	second.Name, second.Spec.WorkerGroupSpecs = "d", second.Spec.WorkerGroupSpecs[:1]
 	for name, c := range map[string]struct{ args, want string }{
-		"cluster":               {"cluster |", "c\nd\n:4\n"},
+		// cobra reminds of flags that must be given.
+		"cluster":               {"cluster |", "--worker-group\tName of the worker group. It must be given.\n-w\tName of the worker group. It must be given.\nc\nd\n:4\n"},
 		"groups of the cluster": {"cluster d -w |", "other\n:4\n"},
 		"groups of all":         {"cluster -w |", "g\nother\nplain\n:4\n"},
 	} {

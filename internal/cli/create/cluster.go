@@ -31,6 +31,8 @@ func clusterCommand(env *kube.Env) *cobra.Command {
 		Short: "Create a Ray cluster",
 		Long: "Create a Ray cluster with one group of workers, or as a configuration file describes it. The cluster must not exist\n" +
 			"yet.",
+		Example: "  " + env.Program + " create cluster mine --worker-replicas 4 --worker-gpu 1 --wait\n" +
+			"  " + env.Program + " create cluster --file cluster.yaml --dry-run=server",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,15 +53,15 @@ func clusterCommand(env *kube.Env) *cobra.Command {
 
 func (o *clusterOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringToStringVar(&o.config.Labels, "labels", nil, "Labels of the cluster, as KEY=VALUE,...")
-	flags.StringToStringVar(&o.config.Annotations, "annotations", nil, "Annotations of the cluster, as KEY=VALUE,...")
+	flags.StringToStringVar(&o.config.Labels, "labels", nil, "Labels of the cluster, as `KEY=VALUE,...`")
+	flags.StringToStringVar(&o.config.Annotations, "annotations", nil, "Annotations of the cluster, as `KEY=VALUE,...`")
 	addImageFlags(cmd, &o.config)
 	flags.StringVar((*string)(&o.config.Head.CPU), "head-cpu", defaultCPU, "CPUs that the head requests.")
 	flags.StringVar((*string)(&o.config.Head.Memory), "head-memory", defaultMemory, "Memory of the head.")
 	flags.StringVar((*string)(&o.config.Head.GPU), "head-gpu", none, "GPUs of the head.")
 	flags.StringVar((*string)(&o.config.Head.EphemeralStorage), "head-ephemeral-storage", "", "Ephemeral storage of the head.")
-	flags.StringToStringVar(&o.config.Head.RayStartParams, "head-ray-start-params", nil, "Flags of ray start on the head, as KEY=VALUE,...")
-	flags.StringToStringVar(&o.config.Head.NodeSelectors, "head-node-selectors", nil, "Node selectors of the head, as KEY=VALUE,...")
+	flags.StringToStringVar(&o.config.Head.RayStartParams, "head-ray-start-params", nil, "Flags of ray start on the head, as `KEY=VALUE,...`")
+	flags.StringToStringVar(&o.config.Head.NodeSelectors, "head-node-selectors", nil, "Node selectors of the head, as `KEY=VALUE,...`")
 	addWorkerFlags(cmd, &o.workers, &o.replicas, &o.hosts)
 	flags.StringVar((*string)(&o.workers.EphemeralStorage), "worker-ephemeral-storage", "", "Ephemeral storage of each worker.")
 	flags.StringVar(&o.autoscaler, "autoscaler", "", "Version of Ray's autoscaler to switch on: v1 or v2.")
@@ -93,8 +95,8 @@ func addWorkerFlags(cmd *cobra.Command, workers *group, replicas, hosts *int32) 
 	flags.StringVar((*string)(&workers.Memory), "worker-memory", defaultMemory, "Memory of each worker.")
 	flags.StringVar((*string)(&workers.GPU), "worker-gpu", none, "GPUs of each worker.")
 	flags.StringVar((*string)(&workers.TPU), "worker-tpu", none, "TPU chips of each worker. They need node selectors for accelerator and topology.")
-	flags.StringToStringVar(&workers.RayStartParams, "worker-ray-start-params", nil, "Flags of ray start on the workers, as KEY=VALUE,...")
-	flags.StringToStringVar(&workers.NodeSelectors, "worker-node-selectors", nil, "Node selectors of the workers, as KEY=VALUE,...")
+	flags.StringToStringVar(&workers.RayStartParams, "worker-ray-start-params", nil, "Flags of ray start on the workers, as `KEY=VALUE,...`")
+	flags.StringToStringVar(&workers.NodeSelectors, "worker-node-selectors", nil, "Node selectors of the workers, as `KEY=VALUE,...`")
 	flags.Int32Var(hosts, "num-of-hosts", 1, "Number of Pods that make up one replica.")
 }
 

@@ -26,6 +26,7 @@ func groupCommand(env *kube.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "workergroup GROUP --ray-cluster CLUSTER",
 		Short:             "Add a worker group to a Ray cluster",
+		Example:           "  " + env.Program + " create workergroup gpu --ray-cluster mine --worker-gpu 1 --worker-max-replicas 4",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,6 +25,7 @@ func New(env *kube.Env) *cobra.Command {
 		Short: "Delete clusters, jobs, services and cron jobs",
 		Long: "Delete clusters, jobs, services and cron jobs. TYPE is raycluster, rayjob, rayservice or raycronjob; NAME alone is\n" +
 			"that of a RayCluster. When one of the objects does not exist, none is deleted.",
+		Example:           "  " + env.Program + " delete mine rayjob/nightly",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,6 +40,7 @@ func clusterCommand(env *kube.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "cluster NAME --worker-group GROUP",
 		Short:             "Change the number of replicas of a worker group of a Ray cluster",
+		Example:           "  " + env.Program + " scale cluster mine --worker-group gpu --replicas 8 --max-replicas 8",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: kube.CompleteFirst(env.CompleteNames(kube.RayCluster)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -6,13 +6,18 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/heliostat-io/heliostat/internal/cli/check"
+	"github.com/heliostat-io/heliostat/internal/cli/create"
+	"github.com/heliostat-io/heliostat/internal/cli/delete"
 	"github.com/heliostat-io/heliostat/internal/cli/diagnose"
+	"github.com/heliostat-io/heliostat/internal/cli/get"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/cli/plan"
 	"github.com/heliostat-io/heliostat/internal/cli/report"
+	"github.com/heliostat-io/heliostat/internal/cli/scale"
 	"github.com/heliostat-io/heliostat/internal/cli/status"
 	"github.com/heliostat-io/heliostat/internal/cli/suspend"
 	"github.com/heliostat-io/heliostat/internal/cli/tree"
+	"github.com/heliostat-io/heliostat/internal/cli/version"
 	"github.com/heliostat-io/heliostat/internal/cli/wait"
 )
 
@@ -57,9 +62,12 @@ const (
 func commands(env *kube.Env) map[string][]*cobra.Command {
 	return map[string][]*cobra.Command{
 		groupSee: {
-			check.New(env), diagnose.New(env), plan.New(env), report.New(env), status.New(env), tree.New(env), wait.New(env),
+			check.New(env), diagnose.New(env), get.New(env), plan.New(env), report.New(env), status.New(env), tree.New(env),
+			version.New(env), wait.New(env),
 		},
-		groupChange: {suspend.NewSuspend(env), suspend.NewResume(env)},
-		groupUse:    {},
+		groupChange: {
+			create.New(env), delete.New(env), scale.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
+		},
+		groupUse: {},
 	}
 }

@@ -115,7 +115,8 @@ func (g *gatherer) log(ctx context.Context, pod *corev1.Pod, status corev1.Conta
 	ended := status.State.Terminated != nil && status.State.Terminated.ExitCode != 0
 	again := status.RestartCount > 0 && !status.Ready
 	stuck := status.State.Running != nil && !status.Ready && g.snapshot.Now.Sub(status.State.Running.StartedAt.Time) > time.Minute
-	if !ended && !again && !stuck {
+	// That the autoscaler says nothing at all is a finding, too.
+	if !ended && !again && !stuck && status.Name != rayv1.AutoscalerContainer {
 		return
 	}
 	text, err := g.Tail(ctx, pod.Namespace, pod.Name, status.Name, again && !ended)

@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Addition puts a value at a place of an object, as the operation "add" of RFC 6902 does: a member that exists already is
+// replaced, and "-" stands for the end of a list.
+type Addition struct {
+	Path  string
+	Value any
+}
+
+// PatchUnchanged makes additions to an object if nobody has changed it since it was read. Unlike an update, it leaves
+// fields alone that this program does not know, for example those of a later version of the API. The object then is as
+// the API server has it.
+func PatchUnchanged(ctx context.Context, c client.Writer, object client.Object, additions ...Addition) error {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	// With the version that was read in it, the API server answers with a conflict when there is a later one.
+	operations := []operation{{Op: "replace", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}}
+	for _, addition := range additions {
+		operations = append(operations, operation{Op: "add", Path: addition.Path, Value: addition.Value})
+	}
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	err = c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
+	if apierrors.IsConflict(err) {
+		return errors.New("somebody changed it at the same time: try again")
+	}
+	return err
+}

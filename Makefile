@@ -26,6 +26,10 @@ help: ## Show this list.
 build: ## Build the operator into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BIN)/heliostat ./cmd/heliostat
 
+.PHONY: kubectl-ray
+kubectl-ray: ## Build the kubectl plugin into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BIN)/kubectl-ray ./cmd/kubectl-ray
+
 .PHONY: localkube
 localkube: ## Build the tool that runs a Kubernetes on this machine.
 	cd hack/localkube && CGO_ENABLED=0 go build -trimpath -o $(LOCALKUBE) ./cmd/localkube

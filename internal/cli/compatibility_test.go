@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/test/conformance/table"
 )
 
 // knownFlag is a flag that users of KubeRay's plugin give.
@@ -234,4 +235,29 @@ func TestFlagsWithValues(t *testing.T) {
 			t.Errorf("%s %s: --%s is %q, want %q", c.path, c.given, c.flag, got, c.want)
 		}
 	}
+}
+
+// TestCompatibilityTable keeps the section on the plugin in docs/compatibility.md as the lists above are.
+func TestCompatibilityTable(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("# kubectl ray, compared with KubeRay's plugin\n\n" +
+		"Every command and flag of KubeRay's plugin is taken with the same meaning; `go test ./internal/cli -run TestKnownCommands` gives each\n" +
+		"of them. kubectl's flags for the connection (`--namespace`, `--context`, `--kubeconfig` and the others) go with every command.\n\n" +
+		"| command | flags, with what they are when not given |\n|---|---|\n")
+	for _, known := range knownCommands() {
+		name := known.path
+		for _, alias := range known.aliases {
+			name += ", " + alias
+		}
+		var flags []string
+		for _, flag := range known.flags {
+			text := "`--" + flag.name
+			if flag.standard != "" {
+				text += "=" + flag.standard
+			}
+			flags = append(flags, text+"`")
+		}
+		page.WriteString("| " + name + " | " + cmp.Or(strings.Join(flags, " "), "none") + " |\n")
+	}
+	table.CheckPart(t, "../../docs/compatibility.md", "plugin", page.String())
 }

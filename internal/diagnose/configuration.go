@@ -102,10 +102,8 @@ func nameCollision(s *Snapshot) []Finding {
 			continue
 		}
 		findings = append(findings, Finding{Reason: c.Reason, Object: o.String(), Message: oneLine(c.Message),
-			Cause: fmt.Sprintf("Objects that do not belong to %s stand under names or labels which it needs.", o),
-			Next: fmt.Sprintf("Rename or delete the objects that the message names if nobody needs them, or give %s "+
-				"another metadata.name.",
-				o)})
+			Cause: fmt.Sprintf("Objects that do not belong to %s stand under names or labels which it needs: %s.", o, strings.TrimSuffix(oneLine(c.Message), ".")),
+			Next:  fmt.Sprintf("Rename or delete those objects if nobody needs them, or give %s another metadata.name.", o)})
 	}
 	return findings
 }

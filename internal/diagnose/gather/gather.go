@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 // Tail returns the last lines of a container's log, of the life before the present one where previous is true.
@@ -116,7 +117,7 @@ func (g *gatherer) log(ctx context.Context, pod *corev1.Pod, status corev1.Conta
 	again := status.RestartCount > 0 && !status.Ready
 	stuck := status.State.Running != nil && !status.Ready && g.snapshot.Now.Sub(status.State.Running.StartedAt.Time) > time.Minute
 	// That the autoscaler says nothing at all is a finding, too.
-	if !ended && !again && !stuck && status.Name != rayv1.AutoscalerContainer {
+	if !ended && !again && !stuck && status.Name != ray.AutoscalerContainer {
 		return
 	}
 	text, err := g.Tail(ctx, pod.Namespace, pod.Name, status.Name, again && !ended)

@@ -13,24 +13,30 @@ var update = flag.Bool("update", false, "write docs/compatibility.md anew")
 
 // CheckPage checks that the section on docs/compatibility.md says what the lists say, or with -update writes it.
 func (s Section[E]) CheckPage(t *testing.T) {
-	path := filepath.Join(root, "docs", "compatibility.md")
+	CheckPart(t, filepath.Join(root, "docs", "compatibility.md"), s.Name, s.text())
+}
+
+// CheckPart checks that a part of a page, which stands between two markers of its name, is as wanted, or with -update writes
+// it.
+func CheckPart(t *testing.T, path, name, want string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, want := string(text), s.text()
-	before, rest, begun := strings.Cut(page, marker(s.Name, "begin"))
-	have, after, ended := strings.Cut(rest, marker(s.Name, "end"))
+	page := string(text)
+	before, rest, begun := strings.Cut(page, marker(name, "begin"))
+	have, after, ended := strings.Cut(rest, marker(name, "end"))
 	switch {
 	case !begun || !ended:
-		t.Fatalf("%s has no section %s: add the two lines\n%s%s", path, s.Name, marker(s.Name, "begin"), marker(s.Name, "end"))
+		t.Fatalf("%s has no section %s: add the two lines\n%s%s", path, name, marker(name, "begin"), marker(name, "end"))
 	case *update:
-		page = before + marker(s.Name, "begin") + want + marker(s.Name, "end") + after
+		page = before + marker(name, "begin") + want + marker(name, "end") + after
 		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	case have != want:
-		t.Errorf("section %s of %s is stale: run go test ./test/conformance/%s -run TestCompatibilityTable -update", s.Name, path, s.Name)
+		t.Errorf("section %s of %s is stale: run this test with -update", name, path)
 	}
 }
 

@@ -182,7 +182,7 @@ func workersMissing(s *Snapshot) []Finding {
 			}
 			cause := fmt.Sprintf("Group %s of RayCluster %s is to have %d replicas, and has fewer Pods "+
 				"than that", group.GroupName, cluster.Name, wantedReplicas(group))
-			if writer := lastWriter(cluster); writer != "" {
+			if writer, _ := LastWriter(cluster); writer != "" {
 				cause += "; spec.workerGroupSpecs was last written by " + writer
 			}
 			findings = append(findings, Finding{Reason: "WorkersMissing", Object: "RayCluster " + cluster.Name,
@@ -206,14 +206,14 @@ func (s *Snapshot) podsOf(cluster *rayv1.RayCluster, group string) int {
 	return count
 }
 
-// lastWriter says who has last changed the worker groups of a cluster, by the API server's record, or nothing. The list is
-// atomic in the schema, so it has one owner as a whole.
-func lastWriter(cluster *rayv1.RayCluster) string {
+// LastWriter says who has last changed the worker groups of a cluster, and when, by the API server's record, or nothing. The
+// list is atomic in the schema, so it has one owner as a whole.
+func LastWriter(cluster *rayv1.RayCluster) (who string, when time.Time) {
 	entry := lastEntry(cluster)
 	if entry == nil {
-		return ""
+		return "", time.Time{}
 	}
-	return writerName(entry.Manager)
+	return writerName(entry.Manager), timeOf(*entry)
 }
 
 func lastEntry(cluster *rayv1.RayCluster) *metav1.ManagedFieldsEntry {

@@ -77,7 +77,7 @@ func TestLastWriter(t *testing.T) {
 		cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: manager, Time: &newer, FieldsV1: raw}, {Manager: "other", Time: &older, FieldsV1: raw},
 			{Manager: "status", Time: &newer, Subresource: "status", FieldsV1: raw}}}}
-		if got := lastWriter(cluster); got != want {
+		if got, _ := LastWriter(cluster); got != want {
 			t.Errorf("%s: got %q, want %q", manager, got, want)
 		}
 	}

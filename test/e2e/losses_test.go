@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,4 +97,32 @@ func TestLossesAreReported(t *testing.T) {
 	told = w.recovery(t, g, name, podPatience, rayv1.LostHead, complete)
 	g.Expect(told.LostActors).To(ContainElement("tough"))
 	g.Expect(w.warnings(t, cluster)).To(ContainElement(ContainSubstring("tough")), "an event names it")
+}
+
+// TestAKilledGCSWithoutAStoreIsReported: when only the process dies that keeps the state, the head starts again in its Pod and has
+// forgotten everything. The report names the actors, and a RayJob on the cluster ends as one whose head is lost.
+func TestAKilledGCSWithoutAStoreIsReported(t *testing.T) {
+	g := NewWithT(t)
+	w := connect(t)
+	name := w.create(t, "../../docs/examples/raycluster.yaml", func(c *rayv1.RayCluster) {
+		c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectHeadWhileJobsRun}
+		c.Spec.WorkerGroupSpecs[0].Replicas = ptr.To[int32](1)
+	})
+	w.ready(t, g, name)
+	w.actorsAreKnown(t, g, name)
+	job := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "long"}, Spec: rayv1.RayJobSpec{
+		ClusterSelector: map[string]string{rayv1.LabelCluster: name}, SubmissionMode: rayv1.HTTPMode, Entrypoint: "sleep 900"}}
+	g.Expect(w.Create(t.Context(), job)).To(Succeed())
+	g.Eventually(func() rayv1.JobStatus {
+		w.get(t, g, job.Name, job)
+		return job.Status.JobStatus
+	}, podPatience, time.Second).Should(Equal(rayv1.JobStatusRunning))
+
+	w.gcsIsKilled(t, g, name)
+	told := w.recovery(t, g, name, podPatience, rayv1.LostHeadContainer, complete)
+	g.Expect(told.LostActors).To(ConsistOf("frail", "tough"))
+	ended := w.ended(t, g, job.Name)
+	g.Expect(ended.Status.JobDeploymentStatus).To(Equal(rayv1.JobDeploymentStatusFailed))
+	g.Expect(ended.Status.Reason).To(Equal(rayv1.JobLost), "message: %s", ended.Status.Message)
+	w.ready(t, g, name)
 }

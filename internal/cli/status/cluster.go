@@ -21,6 +21,9 @@ type cluster struct {
 	state.State
 	Head   *head   `json:"head,omitempty"`
 	Groups []group `json:"groups,omitempty"`
+	// WrittenBy is who last wrote the worker groups, WrittenAt is when.
+	WrittenBy string      `json:"groupsWrittenBy,omitempty"`
+	WrittenAt metav1.Time `json:"groupsWrittenAt,omitzero"`
 }
 
 type head struct {
@@ -46,6 +49,8 @@ type group struct {
 
 func clusterOf(o *rayv1.RayCluster, s *diagnose.Snapshot) cluster {
 	c := cluster{Name: o.Name, RayVersion: o.Spec.RayVersion, State: state.Of(o)}
+	who, when := diagnose.LastWriter(o)
+	c.WrittenBy, c.WrittenAt = who, metav1.NewTime(when)
 	if answer, asked := s.Dashboards[o.Name]; asked && answer.RayVersion != "" {
 		c.RayVersion = answer.RayVersion
 	}

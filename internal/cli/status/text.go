@@ -164,6 +164,9 @@ func (p *page) cluster(c cluster, named bool) {
 		rows = append(rows, []string{name, number(g.Want), number(g.Ready), number(g.Pending), number(g.Failing), number(g.Min), most})
 	}
 	p.WriteString(screen.Table(rows))
+	if c.WrittenBy != "" {
+		p.line("", fmt.Sprintf("last written by %s, %s ago", c.WrittenBy, kube.Age(p.now, c.WrittenAt)))
+	}
 }
 
 func number(n int32) string { return strconv.Itoa(int(n)) }

@@ -23,10 +23,11 @@ import (
 
 // New returns the root command. program is what the user types to run it.
 func New(streams genericiooptions.IOStreams, program, version string) *cobra.Command {
-	return newRoot(kube.NewEnv(streams, program, version))
+	return NewIn(kube.NewEnv(streams, program, version))
 }
 
-func newRoot(env *kube.Env) *cobra.Command {
+// NewIn returns the root command in a given environment.
+func NewIn(env *kube.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           env.Program,
 		Short:         "See, explain and change Ray clusters, jobs and services on Kubernetes",

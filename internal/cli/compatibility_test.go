@@ -125,7 +125,7 @@ func knownGlobalFlags() []knownFlag {
 // freshRoot returns the program as it is before any flag is read.
 func freshRoot() *cobra.Command {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
-	return newRoot(kube.NewEnv(streams, "kubectl ray", "v0.0.0-test"))
+	return NewIn(kube.NewEnv(streams, "kubectl ray", "v0.0.0-test"))
 }
 
 func find(t *testing.T, path string) *cobra.Command {

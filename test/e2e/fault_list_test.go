@@ -47,7 +47,7 @@ func object(build func(namespace string) client.Object) func(string) []client.Ob
 	return func(namespace string) []client.Object { return []client.Object{build(namespace)} }
 }
 
-func meta(namespace, name string) metav1.ObjectMeta {
+func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
@@ -63,7 +63,7 @@ func claimed(name string) func(*rayv1.RayCluster) {
 
 func claim(edit func(*corev1.PersistentVolumeClaim)) func(string) []client.Object {
 	return object(func(namespace string) client.Object {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: meta(namespace, "data"), Spec: corev1.PersistentVolumeClaimSpec{
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: named(namespace, "data"), Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Mi")}}}}
 		edit(c)
@@ -126,10 +126,10 @@ func schedulingFaults() []fault {
 
 func configurationFaults() []fault {
 	secret := func(namespace string) client.Object {
-		return &corev1.Secret{ObjectMeta: meta(namespace, "there"), StringData: map[string]string{"other": "x"}}
+		return &corev1.Secret{ObjectMeta: named(namespace, "there"), StringData: map[string]string{"other": "x"}}
 	}
 	config := func(namespace string) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: meta(namespace, "there"), Data: map[string]string{"other": "x"}}
+		return &corev1.ConfigMap{ObjectMeta: named(namespace, "there"), Data: map[string]string{"other": "x"}}
 	}
 	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	return []fault{
@@ -225,10 +225,10 @@ func holdHead(t *testing.T, w *world, cluster string) {
 func refusalFaults() []fault {
 	return []fault{
 		{name: "a quota", want: "quota-exceeded", with: object(func(namespace string) client.Object {
-			return &corev1.ResourceQuota{ObjectMeta: meta(namespace, "small"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("0")}}}
+			return &corev1.ResourceQuota{ObjectMeta: named(namespace, "small"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("0")}}}
 		})},
 		{name: "a limit range", want: "limit-range", with: object(func(namespace string) client.Object {
-			return &corev1.LimitRange{ObjectMeta: meta(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			return &corev1.LimitRange{ObjectMeta: named(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}}}
 		})},
 		{name: "a priority class", want: "priority-class-missing", edit: headPod(func(pod *corev1.PodSpec) { pod.PriorityClassName = "nobody" })},
@@ -276,7 +276,7 @@ func specFaults() []fault {
 			c.Spec.EnableInTreeAutoscaling, c.Spec.WorkerGroupSpecs = yes(), []rayv1.WorkerGroupSpec{group}
 		}},
 		{name: "a Service of somebody else", want: "name-collision", with: object(func(namespace string) client.Object {
-			return &corev1.Service{ObjectMeta: meta(namespace, "demo-head-svc"), Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}}}}
+			return &corev1.Service{ObjectMeta: named(namespace, "demo-head-svc"), Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}}}}
 		}), edit: runs("sleep 3600"), also: []string{"head-service-foreign", "probe-failing", "head-not-ready"}},
 		{name: "another controller", want: "managed-by-other", edit: func(c *rayv1.RayCluster) { c.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }},
 		{name: "suspended", want: "suspended", edit: func(c *rayv1.RayCluster) { c.Spec.Suspend = yes() }},

@@ -54,7 +54,7 @@ func environmentOf(f *flags, inJob string) (*environment, error) {
 func fieldsOf(f *flags, inJob string) (map[string]any, error) {
 	switch {
 	case f.runtimeEnvJSON != "":
-		return mapping("--runtime-env-json", []byte(f.runtimeEnvJSON), json.Unmarshal)
+		return mapping("--runtime-env-json", []byte(f.runtimeEnvJSON), fromJSON)
 	case f.runtimeEnv != "":
 		content, err := os.ReadFile(f.runtimeEnv)
 		if err != nil {
@@ -66,15 +66,26 @@ func fieldsOf(f *flags, inJob string) (map[string]any, error) {
 	}
 }
 
-// fromYAML decodes YAML. Numbers keep their digits.
+// fromYAML decodes YAML.
 func fromYAML(text []byte, into any) error {
 	encoded, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	return fromJSON(encoded, into)
+}
+
+// fromJSON decodes JSON. Numbers keep their digits.
+func fromJSON(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	return decoder.Decode(into)
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if decoder.More() {
+		return errors.New("something follows after its end")
+	}
+	return nil
 }
 
 // mapping decodes a mapping; nothing at all is an empty one.

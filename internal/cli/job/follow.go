@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -71,11 +71,12 @@ func (r *run) follow(ctx context.Context) (*dashboard.JobDetails, error) {
 
 // sleep waits, or returns the error of a context that ends first.
 func sleep(ctx context.Context, span time.Duration) error {
-	err := wait.PollUntilContextTimeout(ctx, span, span*2, false, func(context.Context) (bool, error) { return true, nil })
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return ctx.Err()
+	case <-clock.RealClock{}.After(span):
+		return nil
 	}
-	return err
 }
 
 // followOnce prints the log as far as it can, and then asks how the job does.

@@ -16,6 +16,6 @@ func New(env *kube.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSubmit(env))
+	cmd.AddCommand(newSubmit(env, usualPace()))
 	return cmd
 }

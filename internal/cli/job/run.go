@@ -52,7 +52,7 @@ func (r *run) run(ctx context.Context) error {
 	id := r.plan.request.SubmissionID
 	r.progress.say("Job %s is submitted.", id)
 	if r.flags.noWait {
-		r.progress.say("See how it goes with: %s logs -n %s rayjob/%s -f", r.env.Program, job.Namespace, job.Name)
+		r.progress.say("See how it goes with: %s logs -n %s rayjob/%s --source ray -f", r.env.Program, job.Namespace, job.Name)
 		_, err := fmt.Fprintln(r.env.Out, id)
 		return err
 	}

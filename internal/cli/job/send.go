@@ -36,7 +36,7 @@ func (r *run) upload(ctx context.Context) error {
 			return final{fmt.Errorf("read the package: %w", err)}
 		}
 		defer file.Close()
-		r.progress.say("Uploading the working directory: %d files, %d KiB packed.", p.Files, (p.Size+1023)>>10)
+		r.progress.say("Uploading the working directory (%d KiB packed).", (p.Size+1023)>>10)
 		return client.UploadPackage(ctx, p.Name, &upload{Reader: file, progress: r.progress, size: p.Size}, p.Size)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -28,7 +27,7 @@ const submitExample = `  # Run a script on a new cluster with two workers that g
   %[1]s job submit -f rayjob.yaml --working-dir . --no-wait -- python train.py`
 
 // newSubmit returns the command job submit.
-func newSubmit(env *kube.Env) *cobra.Command {
+func newSubmit(env *kube.Env, pace pace) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:     "submit [-f RAYJOB.yaml] -- ENTRYPOINT",
@@ -36,7 +35,7 @@ func newSubmit(env *kube.Env) *cobra.Command {
 		Long:    submitLong,
 		Example: fmt.Sprintf(submitExample, env.Program),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return submit(cmd.Context(), env, f, args, pace{look: time.Second, follow: 2 * time.Second, connect: time.Minute})
+			return submit(cmd.Context(), env, f, args, pace)
 		},
 	}
 	f.add(cmd)
@@ -45,6 +44,9 @@ func newSubmit(env *kube.Env) *cobra.Command {
 
 // pace says how often things are looked at, and how long a connection to the head is tried for.
 type pace struct{ look, follow, connect time.Duration }
+
+// usualPace is gentle with the API server and with Ray.
+func usualPace() pace { return pace{look: time.Second, follow: 2 * time.Second, connect: time.Minute} }
 
 // submit checks everything that can be checked here, and then runs the job.
 func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pace) error {
@@ -69,13 +71,16 @@ func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pa
 
 // show prints a RayJob as one would write it.
 func show(out io.Writer, job *rayv1.RayJob) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	text, err := yaml.Marshal(job)
 	if err != nil {
 		return fmt.Errorf("print the RayJob: %w", err)
 	}
+	fields := map[string]any{}
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("print the RayJob: %w", err)
+	}
 	delete(fields, "status")
-	text, err := yaml.Marshal(fields)
-	if err != nil {
+	if text, err = yaml.Marshal(fields); err != nil {
 		return fmt.Errorf("print the RayJob: %w", err)
 	}
 	_, err = out.Write(text)

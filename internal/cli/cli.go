@@ -5,7 +5,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/heliostat-io/heliostat/internal/cli/job"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/log"
+	"github.com/heliostat-io/heliostat/internal/cli/logs"
+	"github.com/heliostat-io/heliostat/internal/cli/session"
 )
 
 // New returns the root command. program is what the user types to run it.
@@ -50,6 +54,6 @@ func commands(env *kube.Env) map[string][]*cobra.Command {
 	return map[string][]*cobra.Command{
 		groupSee:    {},
 		groupChange: {},
-		groupUse:    {},
+		groupUse:    {job.New(env), session.New(env), logs.New(env), log.New(env)},
 	}
 }

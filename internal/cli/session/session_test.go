@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,50 +25,11 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/podtest"
 )
 
-// screen is what a user sees, and can wait for.
-type screen struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newScreen() *screen { return &screen{changed: make(chan struct{}, 1)} }
-
-func (s *screen) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-	return s.text.Write(text)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// await waits until the text is to be seen.
-func (s *screen) await(t *testing.T, text string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for !strings.Contains(s.String(), text) {
-		select {
-		case <-s.changed:
-		case <-ctx.Done():
-			t.Fatalf("never said %q, only %q", text, s)
-		}
-	}
-}
-
 // world is a cluster with a head whose dashboard says the name of its Pod.
 type world struct {
 	*clitest.Kube
 	pods   *podtest.Server
-	screen *screen
+	screen *podtest.Screen
 	port   [3]int32
 }
 
@@ -86,7 +45,7 @@ func freePort(t *testing.T) int32 {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{pods: podtest.New(t, podtest.WebSocket), screen: newScreen(), port: [3]int32{freePort(t), freePort(t), freePort(t)}}
+	w := &world{pods: podtest.New(t, podtest.WebSocket), screen: podtest.NewScreen(), port: [3]int32{freePort(t), freePort(t), freePort(t)}}
 	cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}
 	cluster.Status.Head.ServiceName = "the-service"
 	service := &corev1.Service{
@@ -196,7 +155,7 @@ func TestWhatASessionOffers(t *testing.T) {
 			for i, title := range tc.titles {
 				fmt.Fprintf(&want, "%s://localhost:%d\n", title, w.port[tc.ports[i]])
 			}
-			w.screen.await(t, want.String())
+			w.screen.Await(t, want.String())
 			for _, i := range tc.ports {
 				if got := ask(t, w.port[i]); got != "the-head" {
 					t.Errorf("port %d answers %q", w.port[i], got)
@@ -214,13 +173,13 @@ func TestASessionOutlivesItsHead(t *testing.T) {
 		"given the connection breaks and the head is replaced": func(w *world, t *testing.T) {
 			w.lose(t, "old")
 			w.pods.Remove(types.NamespacedName{Namespace: "default", Name: "old"})
-			w.screen.await(t, "the connection to Pod old is lost; trying again\n")
+			w.screen.Await(t, "the connection to Pod old is lost; trying again\n")
 			w.head(t, "new")
 		},
 		"given the head is replaced and the old one still answers": func(w *world, t *testing.T) {
 			w.lose(t, "old")
 			w.head(t, "new")
-			w.screen.await(t, "the head was replaced: Pod old by Pod new; trying again\n")
+			w.screen.Await(t, "the head was replaced: Pod old by Pod new; trying again\n")
 		},
 	}
 	for name, happens := range cases {
@@ -228,9 +187,9 @@ func TestASessionOutlivesItsHead(t *testing.T) {
 			w := newWorld(t)
 			w.head(t, "old")
 			session := w.start(t, "demo")
-			w.screen.await(t, "Ray client")
+			w.screen.Await(t, "Ray client")
 			happens(w, t)
-			w.screen.await(t, "Connected again, to Pod new.\n")
+			w.screen.Await(t, "Connected again, to Pod new.\n")
 			if got := ask(t, w.port[0]); got != "new" {
 				t.Errorf("the dashboard is that of %q", got)
 			}
@@ -279,7 +238,7 @@ func TestASessionEndsWithItsObject(t *testing.T) {
 	w := newWorld(t)
 	w.head(t, "the-head")
 	session := w.start(t, "demo")
-	w.screen.await(t, "Ray client")
+	w.screen.Await(t, "Ray client")
 	if err := w.Delete(t.Context(), &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}); err != nil {
 		t.Fatal(err)
 	}

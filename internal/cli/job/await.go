@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -18,69 +18,70 @@ import (
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
 
-// errEnded says that the RayJob ended before its job was submitted.
-var errEnded = errors.New("the RayJob has ended before the job could be submitted")
+// view is how things stand with a RayJob.
+type view struct {
+	// cluster is set when it is ready.
+	cluster *rayv1.RayCluster
+	// waiting is what is waited for otherwise.
+	waiting string
+	// queued tells whether the RayJob may not begin yet. How long that takes is for others to say.
+	queued bool
+}
 
 // awaitCluster waits until the cluster of the RayJob is ready, and says meanwhile what it waits for. The RayJob is deleted
-// when that takes too long.
+// when that takes too long; the time that it stands in a queue does not count.
 func (r *run) awaitCluster(ctx context.Context) (*rayv1.RayCluster, error) {
-	limited, cancel := context.WithTimeout(ctx, r.flags.timeout)
-	defer cancel()
-	waiting := "nothing is known yet"
-	var ready *rayv1.RayCluster
-	err := wait.PollUntilContextCancel(limited, r.pace.look, true, func(ctx context.Context) (bool, error) {
-		cluster, text, err := r.look(ctx)
-		if err != nil {
-			return false, err
+	now := clock.RealClock{}.Now
+	deadline := now().Add(r.flags.timeout)
+	for {
+		v, err := r.look(ctx)
+		if ctx.Err() != nil {
+			return nil, r.leaving(errors.New("interrupted"))
 		}
-		if text != "" {
-			waiting = text
-			r.progress.say("Waiting for %s", text)
-			return false, nil
+		switch {
+		case err != nil:
+			return nil, err
+		case v.cluster != nil:
+			r.progress.say("RayCluster %s/%s is ready.", v.cluster.Namespace, v.cluster.Name)
+			return v.cluster, nil
+		case v.queued:
+			deadline = now().Add(r.flags.timeout)
+		case now().After(deadline):
+			return nil, r.giveUp(ctx, fmt.Errorf("the RayCluster was not ready within %s (--cluster-timeout): still waiting for %s", r.flags.timeout, v.waiting))
 		}
-		ready = cluster
-		return true, nil
-	})
-	switch {
-	case err == nil:
-		r.progress.say("RayCluster %s/%s is ready.", ready.Namespace, ready.Name)
-		return ready, nil
-	case errors.Is(err, errEnded):
-		return nil, err
-	case ctx.Err() != nil:
-		return nil, r.leaving(errors.New("interrupted"))
-	default:
-		return nil, r.giveUp(ctx, fmt.Errorf("the RayCluster was not ready within %s (--cluster-timeout): still waiting for %s", r.flags.timeout, waiting))
+		r.progress.say("Waiting for %s", v.waiting)
+		if err := sleep(ctx, r.pace.look); err != nil {
+			return nil, r.leaving(errors.New("interrupted"))
+		}
 	}
 }
 
-// look reads where things stand. It returns the cluster when it is ready, else what is waited for. Errors are those that
-// waiting does not mend.
-func (r *run) look(ctx context.Context) (*rayv1.RayCluster, string, error) {
+// look reads where things stand. Errors are those that waiting does not mend.
+func (r *run) look(ctx context.Context) (view, error) {
 	job := r.plan.job
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, "", fmt.Errorf("%w: RayJob %s/%s was deleted", errEnded, job.Namespace, job.Name)
+			return view{}, fmt.Errorf("the RayJob %s/%s was deleted before its job could be submitted", job.Namespace, job.Name)
 		}
-		return nil, "the API server: " + err.Error(), nil
+		return view{waiting: "the API server: " + err.Error()}, nil
 	}
 	if text, over := ended(job); over {
-		return nil, "", fmt.Errorf("%w: RayJob %s/%s is %s", errEnded, job.Namespace, job.Name, text)
+		return view{}, fmt.Errorf("the RayJob %s/%s has ended before its job could be submitted: it is %s", job.Namespace, job.Name, text)
 	}
 	if job.Spec.Suspend || job.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusSuspended {
-		return nil, "RayJob " + job.Name + " to be resumed: it is suspended, as jobs are that stand in a queue", nil
+		return view{waiting: "RayJob " + job.Name + " to be resumed: it is suspended, as jobs are that stand in a queue", queued: true}, nil
 	}
 	if job.Status.RayClusterName == "" {
-		return nil, awaited("the operator to begin with RayJob "+job.Name, job.Status.Conditions), nil
+		return view{waiting: awaited("the operator to begin with RayJob "+job.Name, job.Status.Conditions)}, nil
 	}
 	cluster, err := head.Cluster(ctx, r.client, job)
 	if err != nil {
-		return nil, awaited("RayCluster "+job.Status.RayClusterName+" to be made", job.Status.Conditions), nil
+		return view{waiting: awaited("RayCluster "+job.Status.RayClusterName+" to be made", job.Status.Conditions)}, nil
 	}
 	if ready(cluster) {
-		return cluster, "", nil
+		return view{cluster: cluster}, nil
 	}
-	return nil, r.awaitedOf(ctx, cluster), nil
+	return view{waiting: r.awaitedOf(ctx, cluster)}, nil
 }
 
 // ready tells whether a cluster is ready, also one of another operator, which may set no conditions.

@@ -119,12 +119,20 @@ type world struct {
 	ray *fakeRay
 	// operate is what the operator does with a new RayJob.
 	operate func(ctx context.Context, c client.Client, job *rayv1.RayJob) error
+	// looked, if set, is called before a RayJob is read.
+	looked func(ctx context.Context, c client.Client)
 }
 
 func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{Kube: clitest.New(objects...), ray: ray, operate: makeReady}
 	c := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*rayv1.RayJob); ok && w.looked != nil {
+				w.looked(ctx, c)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			job, ok := object.(*rayv1.RayJob)
 			if !ok {

@@ -41,6 +41,8 @@ type flags struct {
 func (f *flags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.changed = set.Changed
+	// What comes after the first word of the entrypoint is the entrypoint's, also where the dashes before it were forgotten.
+	set.SetInterspersed(false)
 	set.StringVarP(&f.filename, "filename", "f", "", "File with a RayJob whose submissionMode is InteractiveMode. Without it, a RayJob is made from the flags.")
 	set.StringVar(&f.name, "name", "", "Name of the RayJob. Needed unless a file names it.")
 	set.StringVar(&f.address, "address", "", "Base URL of the Ray dashboard, for example http://localhost:8265. Without it, a port of the head is forwarded.")

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -188,6 +189,33 @@ func TestAClusterThatIsNotReadyInTimeIsGivenUp(t *testing.T) {
 	}
 	if jobs := w.jobs(t); len(jobs) != 0 {
 		t.Error("the RayJob is still there")
+	}
+}
+
+func TestTheTimeInAQueueDoesNotCount(t *testing.T) {
+	w := newWorld(t, newFakeRay(t, jobLog))
+	w.operate = func(ctx context.Context, c client.Client, job *rayv1.RayJob) error {
+		job.Spec.Suspend = true
+		return c.Update(ctx, job)
+	}
+	looks := 0
+	w.looked = func(ctx context.Context, c client.Client) {
+		// By then many times the time-out has passed.
+		if looks++; looks != 100 {
+			return
+		}
+		job := &rayv1.RayJob{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "j"}, job); err != nil {
+			t.Error(err)
+		}
+		job.Spec.Suspend = false
+		if err := errors.Join(c.Update(ctx, job), makeReady(ctx, c, job)); err != nil {
+			t.Error(err)
+		}
+	}
+	code := w.submit(t, "--cluster-timeout", "20ms", "--name", "j", "--working-dir", sources(t), "--", "python", "main.py")
+	if code != 0 || !strings.Contains(w.ErrOut.String(), "Waiting for RayJob j to be resumed") {
+		t.Errorf("exit code %d: %s", code, w.ErrOut)
 	}
 }
 

@@ -45,20 +45,20 @@ func list(root string, excludes []string, ignore Ignore) ([]file, error) {
 	return l.files, nil
 }
 
-// directory collects the files of one directory and of those below it. at is its path in the package, above are the real
+// directory collects the files of one directory and of those below it. at is its path in the package, above are the actual
 // paths of it and of all directories that led there, and patterns are those of the .gitignore files on the way.
 func (l *lister) directory(dir string, at, above []string, patterns []gitignore.Pattern) error {
-	real, err := filepath.EvalSymlinks(dir)
+	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return fmt.Errorf("read the working directory: %w", err)
 	}
-	if real, err = filepath.Abs(real); err != nil {
+	if actual, err = filepath.Abs(actual); err != nil {
 		return fmt.Errorf("read the working directory: %w", err)
 	}
-	if slices.Contains(above, real) {
+	if slices.Contains(above, actual) {
 		return nil // A link that leads back up would never end.
 	}
-	above = append(slices.Clip(above), real)
+	above = append(slices.Clip(above), actual)
 	if l.ignore == GitignoreFiles {
 		own, err := readGitignore(filepath.Join(dir, ".gitignore"), at)
 		if err != nil {

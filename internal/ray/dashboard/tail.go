@@ -100,6 +100,7 @@ func (c *Client) dialTail(ctx context.Context, tail call) (*websocket.Conn, erro
 	if response == nil {
 		return nil, c.unanswered(tail, err)
 	}
+	defer response.Body.Close()
 	// The library keeps the beginning of a refusal in the response.
 	body, readErr := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if readErr != nil || response.StatusCode == http.StatusSwitchingProtocols {

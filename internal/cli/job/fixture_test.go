@@ -31,7 +31,7 @@ import (
 
 // fast is the pace of tests.
 func fast() pace {
-	return pace{look: time.Millisecond, follow: time.Millisecond, connect: 10 * time.Second}
+	return pace{look: time.Millisecond, follow: time.Millisecond, guard: 5 * time.Millisecond, connect: 10 * time.Second}
 }
 
 // fastSubmit is the command under test.
@@ -48,6 +48,8 @@ type fakeRay struct {
 	// log is that of every job; breaks is how often the growing log breaks off in the middle.
 	log    string
 	breaks int
+	// hangs is how often nothing comes of the growing log, on a connection that stands.
+	hangs  int
 	header http.Header
 }
 
@@ -100,9 +102,14 @@ func (f *fakeRay) tail(w http.ResponseWriter, r *http.Request) {
 	}
 	defer connection.Close()
 	f.mu.Lock()
-	broken := f.breaks > 0
+	broken, hanging := f.breaks > 0, f.hangs > 0
 	f.breaks--
+	f.hangs--
 	f.mu.Unlock()
+	if hanging {
+		_, _, _ = connection.ReadMessage() // until the other side has gone
+		return
+	}
 	text := f.log
 	if broken {
 		text = text[:len(text)/2]
@@ -186,8 +193,8 @@ func makeReady(ctx context.Context, c client.Client, job *rayv1.RayJob) error {
 	return c.Status().Update(ctx, job)
 }
 
-// reachable makes the head of the RayJob's cluster reachable through the API server only.
-func (w *world) reachable(t *testing.T) {
+// reachable makes the head of the RayJob's cluster reachable through the API server only, which it returns.
+func (w *world) reachable(t *testing.T) *podtest.Server {
 	t.Helper()
 	server := podtest.New(t, podtest.WebSocket)
 	server.Set(types.NamespacedName{Namespace: "default", Name: "the-head"},
@@ -206,6 +213,7 @@ func (w *world) reachable(t *testing.T) {
 		}
 		return made(ctx, c, job)
 	}
+	return server
 }
 
 // write writes a file into a new directory and returns its path.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -87,7 +88,7 @@ func (r *run) followOnce(ctx context.Context, log *cursor) (*dashboard.JobDetail
 	}
 	id := r.plan.request.SubmissionID
 	log.again()
-	tailErr := client.TailJobLogs(ctx, id, log)
+	tailErr := r.tail(ctx, client, log)
 	if tailErr != nil {
 		r.progress.detail("The growing log broke off: %v", tailErr)
 		if client, err = r.link.dashboard(ctx); err != nil {
@@ -115,6 +116,39 @@ func (r *run) followOnce(ctx context.Context, log *cursor) (*dashboard.JobDetail
 		return nil, fmt.Errorf("print the log: %w", err)
 	}
 	return details, nil
+}
+
+// tail prints the growing log until it ends, breaks off, or is of no use any more.
+func (r *run) tail(ctx context.Context, client *dashboard.Client, log io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	var guard sync.WaitGroup
+	guard.Go(func() { r.guard(ctx, stop) })
+	defer guard.Wait()
+	defer stop()
+	return client.TailJobLogs(ctx, r.plan.request.SubmissionID, log)
+}
+
+// guard stops the reading of a log that may never end by itself: because the head was replaced behind the connection, or
+// because the RayJob has ended, which is seen twice before it counts, so that the rest of the log can come.
+func (r *run) guard(ctx context.Context, stop context.CancelFunc) {
+	for over := 0; sleep(ctx, r.pace.guard) == nil; {
+		if r.link.astray(ctx) {
+			r.progress.say("The head was replaced.")
+			r.link.forwarding.Close()
+			return
+		}
+		job := r.plan.job.DeepCopy()
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			continue
+		}
+		if _, isOver := ended(job); isOver {
+			over++
+		}
+		if over > 1 {
+			stop()
+			return
+		}
+	}
 }
 
 // told returns how the job ended when only the RayJob can tell it any more: its cluster may be gone. Ray that does not know

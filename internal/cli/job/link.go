@@ -25,6 +25,8 @@ type link struct {
 	token   string
 	// forwarding is nil while there is none, and for good when the user gave an address.
 	forwarding *forward.Forwarding
+	// pod is the UID of the Pod that it leads to.
+	pod types.UID
 }
 
 // connect finds the token and waits until the dashboard can be reached.
@@ -118,8 +120,18 @@ func (l *link) forward(ctx context.Context) error {
 		return err
 	}
 	l.run.progress.detail("Port %d of Pod %s is forwarded to %s.", remote, pod.Name, f.Address(0))
-	l.forwarding = f
+	l.forwarding, l.pod = f, pod.UID
 	return nil
+}
+
+// astray tells whether the port forwarding leads to a Pod that is not the head any more. While a node is cut off, the
+// connection itself does not tell.
+func (l *link) astray(ctx context.Context) bool {
+	if l.forwarding == nil {
+		return false
+	}
+	_, pod, err := forward.PodOf(ctx, l.run.client, head.Service(l.cluster))
+	return err == nil && pod.UID != l.pod
 }
 
 // dashboardPort is the port of the head Service that leads to the dashboard.

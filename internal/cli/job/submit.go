@@ -42,11 +42,14 @@ func newSubmit(env *kube.Env, pace pace) *cobra.Command {
 	return cmd
 }
 
-// pace says how often things are looked at, and how long a connection to the head is tried for.
-type pace struct{ look, follow, connect time.Duration }
+// pace says how often things are looked at, and how long a connection to the head is tried for. guard is how often it is
+// checked that a quiet connection is still of use.
+type pace struct{ look, follow, guard, connect time.Duration }
 
 // usualPace is gentle with the API server and with Ray.
-func usualPace() pace { return pace{look: time.Second, follow: 2 * time.Second, connect: time.Minute} }
+func usualPace() pace {
+	return pace{look: time.Second, follow: 2 * time.Second, guard: 10 * time.Second, connect: time.Minute}
+}
 
 // submit checks everything that can be checked here, and then runs the job.
 func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pace) error {

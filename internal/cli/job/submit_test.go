@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/podtest"
 	"github.com/heliostat-io/heliostat/test/fakedashboard"
 )
 
@@ -247,5 +248,57 @@ func TestARayJobOfThatNameIsSaid(t *testing.T) {
 	code := w.submit(t, "--name", "j", "--working-dir", sources(t), "--", "python", "main.py")
 	if code != 1 || !strings.Contains(w.ErrOut.String(), `a RayJob "j" in namespace "default" already`) {
 		t.Errorf("exit code %d: %s", code, w.ErrOut)
+	}
+}
+
+func TestAHeadThatIsReplacedBehindTheConnectionIsNoticed(t *testing.T) {
+	ray := newFakeRay(t, jobLog)
+	ray.hangs = 1
+	w := newWorld(t, ray)
+	server := w.reachable(t)
+	looks := 0
+	w.looked = func(ctx context.Context, c client.Client) {
+		// The first look is before the submission, later ones while the log is read.
+		if looks++; looks != 3 {
+			return
+		}
+		head := &corev1.Pod{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "the-head"}, head); err != nil {
+			t.Error(err)
+		}
+		next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "next-head", UID: "next", Labels: head.Labels}, Status: head.Status}
+		server.Set(client.ObjectKey{Namespace: "default", Name: "next-head"}, podtest.Pod{Ports: map[int32]string{8265: ray.server.Listener.Addr().String()}})
+		if err := errors.Join(c.Delete(ctx, head), c.Create(ctx, next)); err != nil {
+			t.Error(err)
+		}
+	}
+	code := w.Run(t, fastSubmit, "--name", "j", "--working-dir", sources(t), "--", "python", "main.py")
+	if code != 0 || w.Out.String() != jobLog || !strings.Contains(w.ErrOut.String(), "The head was replaced.") {
+		t.Errorf("exit code %d: %s%s", code, w.Out, w.ErrOut)
+	}
+}
+
+func TestTheEndOfARayJobEndsALogThatHangs(t *testing.T) {
+	ray := newFakeRay(t, jobLog)
+	ray.hangs = 1
+	ray.Script("mine", fakedashboard.Step{Status: "SUCCEEDED"})
+	w := newWorld(t, ray)
+	looks := 0
+	w.looked = func(ctx context.Context, c client.Client) {
+		if looks++; looks != 3 {
+			return
+		}
+		job := &rayv1.RayJob{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "j"}, job); err != nil {
+			t.Error(err)
+		}
+		job.Status.JobDeploymentStatus, job.Status.JobStatus = rayv1.JobDeploymentStatusComplete, rayv1.JobStatusSucceeded
+		if err := c.Status().Update(ctx, job); err != nil {
+			t.Error(err)
+		}
+	}
+	code := w.submit(t, "--name", "j", "--submission-id", "mine", "--working-dir", sources(t), "--", "python", "main.py")
+	if code != 0 || w.Out.String() != jobLog {
+		t.Errorf("exit code %d: %s%s", code, w.Out, w.ErrOut)
 	}
 }

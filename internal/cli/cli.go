@@ -10,10 +10,14 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/delete"
 	"github.com/heliostat-io/heliostat/internal/cli/diagnose"
 	"github.com/heliostat-io/heliostat/internal/cli/get"
+	"github.com/heliostat-io/heliostat/internal/cli/job"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/cli/log"
+	"github.com/heliostat-io/heliostat/internal/cli/logs"
 	"github.com/heliostat-io/heliostat/internal/cli/plan"
 	"github.com/heliostat-io/heliostat/internal/cli/report"
 	"github.com/heliostat-io/heliostat/internal/cli/scale"
+	"github.com/heliostat-io/heliostat/internal/cli/session"
 	"github.com/heliostat-io/heliostat/internal/cli/status"
 	"github.com/heliostat-io/heliostat/internal/cli/suspend"
 	"github.com/heliostat-io/heliostat/internal/cli/tree"
@@ -69,6 +73,6 @@ func commands(env *kube.Env) map[string][]*cobra.Command {
 		groupChange: {
 			create.New(env), delete.New(env), scale.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		},
-		groupUse: {},
+		groupUse: {job.New(env), log.New(env), logs.New(env), session.New(env)},
 	}
 }

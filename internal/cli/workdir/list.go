@@ -1,0 +1,116 @@
+package workdir
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+)
+
+// Ignore says whether .gitignore files matter.
+type Ignore int
+
+// The two ways to treat .gitignore files.
+const (
+	// GitignoreFiles leaves out what .gitignore files match. It is Ray's default.
+	GitignoreFiles Ignore = iota
+	// NoGitignoreFiles packs that, too, as RAY_RUNTIME_ENV_IGNORE_GITIGNORE=1 makes Ray do.
+	NoGitignoreFiles
+)
+
+// lister collects the files of a tree.
+type lister struct {
+	ignore   Ignore
+	excludes []gitignore.Pattern
+	files    []file
+}
+
+// list returns the files to pack, in the order of their names.
+func list(root string, excludes []string, ignore Ignore) ([]file, error) {
+	l := &lister{ignore: ignore}
+	for _, pattern := range excludes {
+		l.excludes = append(l.excludes, gitignore.ParsePattern(pattern, nil))
+	}
+	if err := l.directory(root, nil, nil, nil); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(l.files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return l.files, nil
+}
+
+// directory collects the files of one directory and of those below it. at is its path in the package, above are the actual
+// paths of it and of all directories that led there, and patterns are those of the .gitignore files on the way.
+func (l *lister) directory(dir string, at, above []string, patterns []gitignore.Pattern) error {
+	actual, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return fmt.Errorf("read the working directory: %w", err)
+	}
+	if actual, err = filepath.Abs(actual); err != nil {
+		return fmt.Errorf("read the working directory: %w", err)
+	}
+	if slices.Contains(above, actual) {
+		return nil // A link that leads back up would never end.
+	}
+	above = append(slices.Clip(above), actual)
+	if l.ignore == GitignoreFiles {
+		own, err := readGitignore(filepath.Join(dir, ".gitignore"), at)
+		if err != nil {
+			return err
+		}
+		patterns = slices.Concat(patterns, own)
+	}
+	ignored := gitignore.NewMatcher(patterns)
+	// The two lists are asked one by one: a "!" in a .gitignore file must not bring back what the user excludes.
+	excluded := gitignore.NewMatcher(l.excludes)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the working directory: %w", err)
+	}
+	for _, entry := range entries {
+		full, name := filepath.Join(dir, entry.Name()), append(slices.Clip(at), entry.Name())
+		info, err := os.Stat(full)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a link to nothing
+		}
+		if err != nil {
+			return fmt.Errorf("read the working directory: %w", err)
+		}
+		switch {
+		case ignored.Match(name, info.IsDir()), excluded.Match(name, info.IsDir()):
+		case info.IsDir():
+			if err := l.directory(full, name, above, patterns); err != nil {
+				return err
+			}
+		case info.Mode().IsRegular():
+			l.files = append(l.files, file{name: path.Join(name...), path: full, info: info})
+		}
+	}
+	return nil
+}
+
+// readGitignore reads the patterns of a file, which hold for the directory at and all below. A file that is not there has
+// none.
+func readGitignore(file string, at []string) ([]gitignore.Pattern, error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what not to upload: %w", err)
+	}
+	var patterns []gitignore.Pattern
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
+		line := strings.TrimRight(lines.Text(), "\r")
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			patterns = append(patterns, gitignore.ParsePattern(line, at))
+		}
+	}
+	return patterns, nil
+}

@@ -35,8 +35,7 @@ type knownCommand struct {
 	flags   []knownFlag
 }
 
-// knownCommands are the commands of KubeRay's plugin that need no data plane (spec/ecosystem.md, sections 2.1 to 2.5 and
-// 2.9). docs/compatibility.md is made from them.
+// knownCommands are the commands of KubeRay's plugin (spec/ecosystem.md, sections 2.1 to 2.9). docs/compatibility.md is made from them.
 func knownCommands() []knownCommand {
 	const pairs = "key=value"
 	all := knownFlag{name: "all-namespaces", shorthand: "A", standard: "false", bare: true}
@@ -97,6 +96,52 @@ func knownCommands() []knownCommand {
 			{name: "max-replicas", standard: "-1"},
 		}},
 		{path: "version"},
+		{path: "session", flags: []knownFlag{{name: "verbose", shorthand: "v", standard: "false", bare: true}}},
+		{path: "log", flags: logFlags()},
+		{path: "logs", flags: logFlags()},
+		{path: "job submit", flags: submitFlags()},
+	}
+}
+
+// logFlags are those of the download of logs.
+func logFlags() []knownFlag {
+	return []knownFlag{{name: "out-dir", example: "/tmp"}, {name: "node-type", standard: "all"}, {name: "link", example: "gke"}}
+}
+
+// submitFlags are those of job submit (spec/ecosystem.md, section 2.8).
+func submitFlags() []knownFlag {
+	return []knownFlag{
+		{name: "filename", shorthand: "f"},
+		{name: "name"},
+		{name: "address"},
+		{name: "submission-id"},
+		{name: "working-dir"},
+		{name: "runtime-env"},
+		{name: "runtime-env-json"},
+		{name: "headers"},
+		{name: "verify", standard: "true"},
+		{name: "metadata-json"},
+		{name: "entrypoint-num-cpus", standard: "0"},
+		{name: "entrypoint-num-gpus", standard: "0"},
+		{name: "entrypoint-memory", standard: "0"},
+		{name: "entrypoint-resources"},
+		{name: "log-style", standard: "auto"},
+		{name: "log-color", standard: "auto"},
+		{name: "no-wait", standard: "false", bare: true},
+		{name: "verbose", shorthand: "v", standard: "false", bare: true},
+		{name: "dry-run", standard: "false", bare: true},
+		{name: "ttl-seconds-after-finished", standard: "0"},
+		{name: "ray-version", standard: "2.52.0"},
+		{name: "image", standard: "rayproject/ray:2.52.0"},
+		{name: "head-cpu", standard: "2"},
+		{name: "head-memory", standard: "4Gi"},
+		{name: "head-gpu", standard: "0"},
+		{name: "worker-replicas", standard: "1"},
+		{name: "worker-cpu", standard: "2"},
+		{name: "worker-memory", standard: "4Gi"},
+		{name: "worker-gpu", standard: "0"},
+		{name: "head-node-selectors", example: "key=value"},
+		{name: "worker-node-selectors", example: "key=value"},
 	}
 }
 

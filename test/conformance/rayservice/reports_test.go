@@ -35,7 +35,7 @@ func reports() []Report {
 		{Number: 60, What: "the API server stalls for longer than a lease lasts, with two replicas", Right: "both go on, one of them leads afterwards, no Pod is touched", Run: stalls},
 		{Number: 61, What: "Redis, a queue suspends the clean-up Job of an owner that is being deleted", Right: "the deletion ends in bounded time", Elsewhere: "TestAQueueThatSuspendsTheCleanUpHoldsNoCluster in test/conformance/raycluster"},
 		{Number: 62, What: "many Pods of others", Right: "the operator neither lists nor keeps them", Run: keepsNoForeignPods, Elsewhere: "TestCachesAreNarrow in internal/operator"},
-		{Number: 63, What: "the plugin submits a job whose working directory does not exist", Right: "the error is printed", Elsewhere: "not served yet: the kubectl plugin has its own issue"},
+		{Number: 63, What: "the plugin submits a job whose working directory does not exist", Right: "the error is printed, with a non-zero exit code, and nothing is made", Elsewhere: "TestL63AWorkingDirectoryThatDoesNotExist in internal/cli/job"},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -48,12 +49,26 @@ func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
 		return slowPod(s, pod, events)
 	}
 	log := s.logsOf(pod)
-	finding.ID = identify(finding.Reason, finding.Message, log)
+	finding.ID = identify(finding.Reason, s.decisive(pod, finding.Message), log)
 	finding.Cause, finding.Next = podCause(s, pod, finding)
 	if last := lastWords(log); last != "" && !strings.Contains(finding.Message, last) {
 		finding.Message += fmt.Sprintf("; its log ends with %q", last)
 	}
 	return finding
+}
+
+// decisive is what the scheduler says without what does not decide. A Pod that must run on few nodes has no use for the others, so
+// that those do not fit its selector says nothing as long as there are nodes that do.
+func (s *Snapshot) decisive(pod *corev1.Pod, message string) string {
+	wanted := nodeaffinity.GetRequiredNodeAffinity(pod)
+	fits := slices.ContainsFunc(s.Nodes, func(node *corev1.Node) bool {
+		match, err := wanted.Match(node)
+		return err == nil && match
+	})
+	if !fits {
+		return message
+	}
+	return strings.ReplaceAll(message, selectorWords, "")
 }
 
 // slowPod recognizes what a Pod's status calls no trouble, and what takes too long all the same.

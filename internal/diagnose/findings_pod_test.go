@@ -51,16 +51,17 @@ func TestPodFindings(t *testing.T) {
 		want   string
 		cause  string
 	}{
-		"an image that is not there":         {pod: []func(*corev1.Pod){pull(`failed to resolve reference "img:1": img:1: not found`)}, want: idImageNotFound, cause: `The registry has no image "img:1".`},
-		"an image that is refused":           {pod: []func(*corev1.Pod){pull("unexpected status code 401 Unauthorized")}, want: idImageDenied, cause: `The registry does not let the node have image "img:1".`},
-		"an image for another processor":     {pod: []func(*corev1.Pod){pull("no match for platform in manifest: not found"), onNode}, want: idImageNoBuild, cause: `Image "img:1" has no build for the processor of node n1.`},
-		"a registry that does not answer":    {pod: []func(*corev1.Pod){pull("dial tcp 10.0.0.1:443: i/o timeout"), onNode}, want: idRegistryUnreachable, cause: `Node n1 does not reach the registry of image "img:1".`},
-		"a registry without address":         {pod: []func(*corev1.Pod){pull("lookup registry.example: no such host"), onNode}, want: idRegistryUnreachable, cause: `Node n1 does not reach the registry of image "img:1".`},
-		"a pull that fails in another way":   {pod: []func(*corev1.Pod){pull("no space left on device")}, want: idImagePull, cause: Explain(idImagePull).Cause},
-		"an image name that is none":         {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("InvalidImageName", "couldn't parse")))}, want: idImageNameInvalid, cause: `"img:1" is not the name of an image.`},
-		"an image that must not be fetched":  {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImageNeverPull", "not present"))), onNode}, want: idImageNeverPulled, cause: "Image \"img:1\" is not on node n1, and `imagePullPolicy: Never` forbids to fetch it."},
-		"too few resources":                  {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 Insufficient cpu.")}, want: idInsufficientResources, cause: "No node that the Pod may use has enough free: it asks for 64 of cpu, and the largest node (big) has 8 in all."},
-		"a selector that no node has":        {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."), func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "ssd"} }}, want: idSelectorMismatch, cause: "No node fits `nodeSelector` disk=ssd together with the Pod's other wishes."},
+		"an image that is not there":              {pod: []func(*corev1.Pod){pull(`failed to resolve reference "img:1": img:1: not found`)}, want: idImageNotFound, cause: `The registry has no image "img:1".`},
+		"an image that is refused":                {pod: []func(*corev1.Pod){pull("unexpected status code 401 Unauthorized")}, want: idImageDenied, cause: `The registry does not let the node have image "img:1".`},
+		"an image for another processor":          {pod: []func(*corev1.Pod){pull("no match for platform in manifest: not found"), onNode}, want: idImageNoBuild, cause: `Image "img:1" has no build for the processor of node n1.`},
+		"a registry that does not answer":         {pod: []func(*corev1.Pod){pull("dial tcp 10.0.0.1:443: i/o timeout"), onNode}, want: idRegistryUnreachable, cause: `Node n1 does not reach the registry of image "img:1".`},
+		"a registry without address":              {pod: []func(*corev1.Pod){pull("lookup registry.example: no such host"), onNode}, want: idRegistryUnreachable, cause: `Node n1 does not reach the registry of image "img:1".`},
+		"a pull that fails in another way":        {pod: []func(*corev1.Pod){pull("no space left on device")}, want: idImagePull, cause: Explain(idImagePull).Cause},
+		"an image name that is none":              {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("InvalidImageName", "couldn't parse")))}, want: idImageNameInvalid, cause: `"img:1" is not the name of an image.`},
+		"an image that must not be fetched":       {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ErrImageNeverPull", "not present"))), onNode}, want: idImageNeverPulled, cause: "Image \"img:1\" is not on node n1, and `imagePullPolicy: Never` forbids to fetch it."},
+		"too few resources":                       {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 Insufficient cpu.")}, want: idInsufficientResources, cause: "No node that the Pod may use has enough free: it asks for 64 of cpu, and the largest node (big) has 8 in all."},
+		"a selector that no node has":             {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."), func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "ssd"} }}, want: idSelectorMismatch, cause: "No node fits `nodeSelector` disk=ssd together with the Pod's other wishes."},
+		"a taint of the only node that is wanted": {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s)."), func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"name": "big"} }}, want: idUntoleratedTaint},
 		"a taint":                            {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) had untolerated taint(s).")}, want: idUntoleratedTaint},
 		"a spread that cannot be kept":       {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.")}, want: idTopologyMismatch},
 		"a claim that is not bound":          {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.")}, want: idClaimPending},
@@ -129,7 +130,7 @@ func podEvent(reason, message string) corev1.Event {
 }
 
 func node(name, cpu string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}
 }
 
 func TestTheLogOfAContainerIsEvidence(t *testing.T) {

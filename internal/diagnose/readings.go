@@ -51,6 +51,9 @@ func imageReadings() []reading {
 	}
 }
 
+// selectorWords are the scheduler's about nodes that neither nodeSelector nor nodeAffinity of a Pod fits.
+const selectorWords = "didn't match Pod's node affinity/selector"
+
 func schedulingReadings() []reading {
 	unschedulable := []string{corev1.PodReasonUnschedulable}
 	return []reading{
@@ -60,7 +63,7 @@ func schedulingReadings() []reading {
 		// A node lacks room only after it has passed the filters for selectors and taints, so this comes first: it is the
 		// nearest that the Pod has come to a node.
 		{idInsufficientResources, unschedulable, []string{"insufficient", "too many pods"}},
-		{idSelectorMismatch, unschedulable, []string{"didn't match pod's node affinity/selector", "didn't match node selector"}},
+		{idSelectorMismatch, unschedulable, []string{strings.ToLower(selectorWords)}},
 		{idUntoleratedTaint, unschedulable, []string{"untolerated taint", "didn't tolerate"}},
 		{idTopologyMismatch, unschedulable, []string{"topology spread", "pod affinity", "anti-affinity"}},
 		{idPortTakenOnNode, unschedulable, []string{"didn't have free ports"}},

@@ -224,15 +224,19 @@ func holdHead(t *testing.T, w *world, cluster string) {
 
 func refusalFaults() []fault {
 	return []fault{
-		{name: "a quota", want: "quota-exceeded", with: object(func(namespace string) client.Object {
+		{name: "a quota", want: "quota-exceeded", refuses: true, with: object(func(namespace string) client.Object {
 			return &corev1.ResourceQuota{ObjectMeta: named(namespace, "small"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("0")}}}
 		})},
-		{name: "a limit range", want: "limit-range", with: object(func(namespace string) client.Object {
+		{name: "a limit range", want: "limit-range", refuses: true, with: object(func(namespace string) client.Object {
+			return &corev1.LimitRange{ObjectMeta: named(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}
+		})},
+		{name: "a limit range whose default is too low", want: "limit-range", refuses: true, with: object(func(namespace string) client.Object {
 			return &corev1.LimitRange{ObjectMeta: named(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}}}
 		})},
 		{name: "a priority class", want: "priority-class-missing", edit: headPod(func(pod *corev1.PodSpec) { pod.PriorityClassName = "nobody" })},
-		{name: "a webhook that does not answer", want: "webhook-unreachable", with: func(namespace string) []client.Object {
+		{name: "a webhook that does not answer", want: "webhook-unreachable", refuses: true, with: func(namespace string) []client.Object {
 			return []client.Object{&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: namespace},
 				Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 					Name: "gone.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -243,7 +247,7 @@ func refusalFaults() []fault {
 						Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
 				}}}}
 		}},
-		{name: "a policy that refuses", want: "admission-denied", with: policy},
+		{name: "a policy that refuses", want: "admission-denied", refuses: true, with: policy},
 		{name: "a lower priority than others", want: "insufficient-resources", with: func(namespace string) []client.Object {
 			return []client.Object{&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Value: -10}}
 		}, edit: func(c *rayv1.RayCluster) {
@@ -277,20 +281,20 @@ func specFaults() []fault {
 		}},
 		{name: "a Service of somebody else", want: "name-collision", with: object(func(namespace string) client.Object {
 			return &corev1.Service{ObjectMeta: named(namespace, "demo-head-svc"), Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}}}}
-		}), edit: runs("sleep 3600"), also: []string{"head-service-foreign", "probe-failing", "head-not-ready"}},
+		}), edit: runs("sleep 3600"), also: []string{"probe-failing"}},
 		{name: "another controller", want: "managed-by-other", edit: func(c *rayv1.RayCluster) { c.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }},
 		{name: "suspended", want: "suspended", edit: func(c *rayv1.RayCluster) { c.Spec.Suspend = yes() }},
 		{name: "a dashboard that only the head reaches", want: "dashboard-localhost", edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.RayStartParams["dashboard-host"] = "127.0.0.1"
-		}, also: []string{"probe-failing", "head-not-ready"}},
+		}, also: []string{"probe-failing"}},
 		{name: "a dashboard that everybody reaches", want: "dashboard-exposed", edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.ServiceType = corev1.ServiceTypeNodePort
-		}, also: []string{"probe-failing", "head-not-ready", "service-no-endpoints"}},
+		}, also: []string{"probe-failing", "service-no-endpoints"}},
 		{name: "an Ingress that nobody serves", want: "ingress-no-class", edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.EnableIngress = yes()
-		}, also: []string{"probe-failing", "head-not-ready", "dashboard-exposed", "ingress-no-address"}},
+		}, also: []string{"probe-failing", "dashboard-exposed", "ingress-no-address"}},
 	}
 }

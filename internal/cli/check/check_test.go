@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -56,5 +57,22 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCheckThatCannotLook: an API server that does not answer is no good news.
+func TestCheckThatCannotLook(t *testing.T) {
+	k := clitest.New()
+	c := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("connection refused")
+		},
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("connection refused")
+		},
+	})
+	k.Env.Client = func() (client.WithWatch, error) { return c, nil }
+	if code := k.Run(t, New); code != 2 {
+		t.Errorf("exit code %d, want 2: %s%s", code, k.Out, k.ErrOut)
 	}
 }

@@ -31,7 +31,7 @@ func checks(ctx context.Context, env *kube.Env, s *diagnose.Snapshot) []line {
 // kinds tells which kinds of ray.io/v1 the API server serves.
 func kinds(s *diagnose.Snapshot) line {
 	if s.Operator.CRDFields == nil {
-		return line{"API", unknown, because(s, "CustomResourceDefinitions")}
+		return line{checkAPI, unknown, because(s, "CustomResourceDefinitions")}
 	}
 	var served, missing []string
 	for _, kind := range kube.Kinds() {
@@ -42,9 +42,9 @@ func kinds(s *diagnose.Snapshot) line {
 		}
 	}
 	if len(missing) > 0 {
-		return line{"API", bad, "not installed: " + strings.Join(missing, ", ")}
+		return line{checkAPI, bad, "not installed: " + strings.Join(missing, ", ")}
 	}
-	return line{"API", ok, "ray.io/v1: " + strings.Join(served, ", ")}
+	return line{checkAPI, ok, "ray.io/v1: " + strings.Join(served, ", ")}
 }
 
 // because says why a part is not known.
@@ -59,9 +59,9 @@ func because(s *diagnose.Snapshot, what string) string {
 func deployments(s *diagnose.Snapshot) []line {
 	switch {
 	case s.Operator.Deployments == nil:
-		return []line{{"operator", unknown, because(s, "Deployments")}}
+		return []line{{checkOperator, unknown, because(s, "Deployments")}}
 	case len(s.Operator.Deployments) == 0:
-		return []line{{"operator", bad, "no Deployment of Heliostat or KubeRay in any namespace"}}
+		return []line{{checkOperator, bad, "no Deployment of Heliostat or KubeRay in any namespace"}}
 	}
 	var lines []line
 	for _, d := range s.Operator.Deployments {
@@ -77,51 +77,58 @@ func deployment(d *appsv1.Deployment) line {
 		detail += ", image " + containers[0].Image
 	}
 	if d.Status.AvailableReplicas == 0 {
-		return line{"operator", bad, detail}
+		return line{checkOperator, bad, detail}
 	}
-	return line{"operator", ok, detail}
+	return line{checkOperator, ok, detail}
 }
 
 // leader tells whether a replica holds the Lease.
 func leader(s *diagnose.Snapshot) line {
 	if len(s.Operator.Leases) == 0 {
 		// With leader election switched off there is none.
-		return line{"leader", unknown, "there is no Lease"}
+		return line{checkLeader, unknown, "there is no Lease"}
 	}
-	lease := s.Operator.Leases[0]
+	lease := slices.MaxFunc(s.Operator.Leases, func(a, b *coordinationv1.Lease) int { return renewed(a).Compare(renewed(b)) })
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	detail := fmt.Sprintf("%s/%s is held by %s", lease.Namespace, lease.Name, holder)
 	if holder == "" || expired(lease, s.Now) {
-		return line{"leader", bad, fmt.Sprintf("nobody holds Lease %s/%s", lease.Namespace, lease.Name)}
+		return line{checkLeader, bad, fmt.Sprintf("nobody holds Lease %s/%s", lease.Namespace, lease.Name)}
 	}
-	return line{"leader", ok, detail}
+	return line{checkLeader, ok, detail}
 }
 
-// expired tells whether a Lease was not renewed for twice its duration, which leaves room for differing clocks.
+// expired tells whether a Lease was not renewed in time.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
-	if lease.Spec.RenewTime == nil {
-		return true
-	}
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second
-	return now.Sub(lease.Spec.RenewTime.Time) > 2*duration
+	return now.Sub(renewed(lease)) > duration+clockSkew
+}
+
+// clockSkew is how far the clock of this machine may be ahead of the operator's.
+const clockSkew = 2 * time.Minute
+
+func renewed(lease *coordinationv1.Lease) time.Time {
+	if lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return lease.Spec.RenewTime.Time
 }
 
 // fence tells whether writes of replicas that are not the leader are refused, as the leader itself has found out.
 func fence(ctx context.Context, env *kube.Env) line {
 	c, err := env.Client()
 	if err != nil {
-		return line{"fence", unknown, err.Error()}
+		return line{checkFence, unknown, err.Error()}
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("HolderList"))
 	err = c.List(ctx, list)
 	switch {
 	case meta.IsNoMatchError(err):
-		return line{"fence", unknown, "this is no Heliostat, or it was installed without its fence"}
+		return line{checkFence, unknown, "this is no Heliostat, or it was installed without its fence"}
 	case err != nil:
-		return line{"fence", unknown, err.Error()}
+		return line{checkFence, unknown, err.Error()}
 	case len(list.Items) == 0:
-		return line{"fence", unknown, "no leader has taken over yet"}
+		return line{checkFence, unknown, "no leader has taken over yet"}
 	}
 	holder := list.Items[0]
 	term, _, _ := unstructured.NestedInt64(holder.Object, "spec", "term")
@@ -132,34 +139,35 @@ func fence(ctx context.Context, env *kube.Env) line {
 			continue
 		}
 		if condition["status"] == string(metav1.ConditionTrue) {
-			return line{"fence", ok, fmt.Sprintf("term %d, writes of others are refused", term)}
+			return line{checkFence, ok, fmt.Sprintf("term %d, writes of others are refused", term)}
 		}
-		return line{"fence", bad, fmt.Sprintf("term %d: %v", term, condition["message"])}
+		return line{checkFence, bad, fmt.Sprintf("term %d: %v", term, condition["message"])}
 	}
-	return line{"fence", unknown, fmt.Sprintf("term %d, the leader has not said yet whether it is fenced", term)}
+	return line{checkFence, unknown, fmt.Sprintf("term %d, the leader has not said yet whether it is fenced", term)}
 }
 
 // rights tell what the user may do.
 func rights(ctx context.Context, env *kube.Env) []line {
 	namespace, err := env.Namespace()
 	if err != nil {
-		return []line{{"your rights", unknown, err.Error()}}
+		return []line{{checkRights, unknown, err.Error()}}
 	}
 	c, err := env.Client()
 	if err != nil {
-		return []line{{"your rights", unknown, err.Error()}}
+		return []line{{checkRights, unknown, err.Error()}}
 	}
 	var may, mayNot []string
 	for _, ask := range []authorizationv1.ResourceAttributes{
 		{Group: "ray.io", Resource: "rayclusters", Verb: "get"}, {Group: "ray.io", Resource: "rayclusters", Verb: "create"},
 		{Group: "ray.io", Resource: "rayclusters", Verb: "patch"}, {Resource: "pods", Verb: "list"},
 		{Resource: "pods", Subresource: "log", Verb: "get"}, {Resource: "pods", Subresource: "portforward", Verb: "create"},
-		{Resource: "events", Verb: "list"},
+		{Resource: "pods", Subresource: "exec", Verb: "create"}, {Resource: "services", Subresource: "proxy", Verb: "get"},
+		{Resource: "secrets", Verb: "get"}, {Resource: "events", Verb: "list"},
 	} {
 		ask.Namespace = namespace
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &ask}}
 		if err := c.Create(ctx, review); err != nil {
-			return []line{{"your rights", unknown, err.Error()}}
+			return []line{{checkRights, unknown, err.Error()}}
 		}
 		what := ask.Verb + " " + strings.TrimSuffix(ask.Resource+"/"+ask.Subresource, "/")
 		if review.Status.Allowed {
@@ -168,10 +176,10 @@ func rights(ctx context.Context, env *kube.Env) []line {
 			mayNot = append(mayNot, what)
 		}
 	}
-	lines := []line{{"your rights", ok, fmt.Sprintf("in namespace %s you may %s", namespace, strings.Join(may, ", "))}}
+	lines := []line{{checkRights, ok, fmt.Sprintf("in namespace %s you may %s", namespace, strings.Join(may, ", "))}}
 	if len(mayNot) > 0 {
 		// It is no fault of the installation, so it is not bad.
-		lines = append(lines, line{"your rights", unknown, fmt.Sprintf("in namespace %s you may not %s", namespace, strings.Join(mayNot, ", "))})
+		lines = append(lines, line{checkRights, unknown, fmt.Sprintf("in namespace %s you may not %s", namespace, strings.Join(mayNot, ", "))})
 	}
 	return lines
 }

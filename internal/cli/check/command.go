@@ -53,6 +53,15 @@ type finding struct {
 	Next   string `json:"next"`
 }
 
+// Names of checks.
+const (
+	checkAPI      = "API"
+	checkOperator = "operator"
+	checkLeader   = "leader"
+	checkFence    = "fence"
+	checkRights   = "your rights"
+)
+
 // Results of a check.
 const (
 	ok      = "ok"
@@ -71,6 +80,9 @@ func run(ctx context.Context, env *kube.Env, output string) error {
 	snapshot := source.OfOperator(ctx)
 	r := report{Checks: checks(ctx, env, snapshot)}
 	for _, f := range diagnose.Findings(snapshot) {
+		if f.Severity == diagnose.Note {
+			continue
+		}
 		entry := f.Explained()
 		r.Findings = append(r.Findings, finding{f.ID, f.Object, entry.Cause, entry.Next})
 	}
@@ -86,16 +98,25 @@ func run(ctx context.Context, env *kube.Env, output string) error {
 	return r.exit()
 }
 
+// exit judges the whole. What is most important must be known for a good answer: the API and the operator.
 func (r report) exit() error {
+	code := 0
 	for _, c := range r.Checks {
-		if c.Result == bad {
+		switch {
+		case c.Result == bad:
 			return kube.ExitError{Code: kube.ExitFailed}
+		case c.Result == unknown && (c.Check == checkAPI || c.Check == checkOperator):
+			code = kube.ExitCannotLook
 		}
 	}
-	if len(r.Findings) > 0 {
+	switch {
+	case len(r.Findings) > 0:
 		return kube.ExitError{Code: kube.ExitFailed}
+	case code != 0:
+		return kube.ExitError{Code: code}
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (r report) text(style screen.Style) string {

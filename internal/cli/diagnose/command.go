@@ -41,36 +41,53 @@ func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
 	if err := screen.CheckFormat(o.output); err != nil {
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}
+	looker, err := look.Open(env)
+	if err != nil {
+		return err
+	}
 	if o.watch {
-		return screen.Watch(ctx, env.Out, kube.Terminal(env.Out), func(ctx context.Context) (string, error) {
-			_, text, err := o.once(ctx, env, name)
-			return text, err
+		return screen.Watch(ctx, env, func(ctx context.Context) (screen.Picture, error) {
+			r, err := once(ctx, looker, name)
+			if err != nil {
+				return screen.Picture{}, err
+			}
+			text, err := o.text(env, r)
+			return screen.Picture{Screen: text, Line: r.line()}, err
 		})
 	}
-	found, text, err := o.once(ctx, env, name)
+	r, err := once(ctx, looker, name)
+	if err != nil {
+		return err
+	}
+	text, err := o.text(env, r)
 	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprint(env.Out, text); err != nil {
 		return fmt.Errorf("write the findings: %w", err)
 	}
-	if found {
+	switch {
+	case r.found():
 		return kube.ExitError{Code: kube.ExitFailed}
+	case r.blind():
+		return kube.ExitError{Code: kube.ExitCannotLook}
+	default:
+		return nil
 	}
-	return nil
 }
 
-// once looks once, and returns whether there are findings, and what to print.
-func (o *options) once(ctx context.Context, env *kube.Env, name string) (bool, string, error) {
-	sight, err := look.At(ctx, env, name)
+// once looks once.
+func once(ctx context.Context, looker *look.Looker, name string) (report, error) {
+	sight, err := looker.At(ctx, name)
 	if err != nil {
-		return false, "", err
+		return report{}, err
 	}
-	report := reportOf(sight)
+	return reportOf(sight), nil
+}
+
+func (o *options) text(env *kube.Env, r report) (string, error) {
 	if o.output != "" {
-		text, err := screen.Marshal(o.output, report)
-		return report.found(), text, err
+		return screen.Marshal(o.output, r)
 	}
-	style := screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}
-	return report.found(), report.text(style), nil
+	return r.text(screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}), nil
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/heliostat-io/heliostat/internal/cli/look"
@@ -59,17 +60,15 @@ func (r report) found() bool {
 	return false
 }
 
+// blind tells whether so much could not be read that finding nothing means nothing.
+func (r report) blind() bool {
+	return slices.ContainsFunc(r.Gaps, func(g gap) bool { return slices.Contains([]string{"Pods", "RayClusters", "Events"}, g.What) })
+}
+
 func (r report) text(style screen.Style) string {
 	var text strings.Builder
 	who := fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)
-	switch len(r.Findings) {
-	case 0:
-		text.WriteString(who + ": nothing found\n")
-	case 1:
-		text.WriteString(style.Bold(who) + ": 1 finding\n")
-	default:
-		text.WriteString(style.Bold(who) + fmt.Sprintf(": %d findings\n", len(r.Findings)))
-	}
+	text.WriteString(style.Bold(who) + ": " + r.count() + "\n")
 	for i, f := range r.Findings {
 		text.WriteString("\n" + f.text(style, i+1))
 	}
@@ -80,6 +79,26 @@ func (r report) text(style screen.Style) string {
 		text.WriteString(style.Paragraph("  - "+g.What+": ", g.Why))
 	}
 	return text.String()
+}
+
+// line is the whole in one line, for a log of changes.
+func (r report) line() string {
+	parts := []string{fmt.Sprintf("%s %s/%s: %s", r.Kind, r.Namespace, r.Name, r.count())}
+	for _, f := range r.Findings {
+		parts = append(parts, f.ID+" "+f.Object)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (r report) count() string {
+	switch n := len(r.Findings); n {
+	case 0:
+		return "nothing found"
+	case 1:
+		return "1 finding"
+	default:
+		return fmt.Sprintf("%d findings", n)
+	}
 }
 
 func (f finding) text(style screen.Style, number int) string {

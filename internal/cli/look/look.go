@@ -30,30 +30,50 @@ type Sight struct {
 	Findings []diagnose.Finding
 }
 
-// At looks at the object that the user named. An error comes with the exit code for not being able to look.
-func At(ctx context.Context, env *kube.Env, argument string) (*Sight, error) {
-	sight, err := at(ctx, env, argument)
+// Looker looks at objects over one connection.
+type Looker struct {
+	env    *kube.Env
+	source gather.Source
+}
+
+// Open connects. An error of the package comes with the exit code for not being able to look.
+func Open(env *kube.Env) (*Looker, error) {
+	source, err := Source(env)
+	if err != nil {
+		return nil, kube.ExitError{Code: kube.ExitCannotLook, Err: err}
+	}
+	return &Looker{env, source}, nil
+}
+
+// At looks at the object that the user named.
+func (l *Looker) At(ctx context.Context, argument string) (*Sight, error) {
+	sight, err := l.at(ctx, argument)
 	if err != nil {
 		return nil, kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}
 	return sight, nil
 }
 
-func at(ctx context.Context, env *kube.Env, argument string) (*Sight, error) {
-	source, err := Source(env)
+func (l *Looker) at(ctx context.Context, argument string) (*Sight, error) {
+	namespace, err := l.env.Namespace()
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := env.Namespace()
+	object, target, err := kube.Find(ctx, l.source.Client, namespace, argument)
 	if err != nil {
 		return nil, err
 	}
-	object, target, err := kube.Find(ctx, source.Client, namespace, argument)
-	if err != nil {
-		return nil, err
-	}
-	snapshot := source.Of(ctx, object)
+	snapshot := l.source.Of(ctx, object)
 	return &Sight{Target: target, Object: object, Snapshot: snapshot, Findings: diagnose.Findings(snapshot)}, nil
+}
+
+// At looks once at the object that the user named.
+func At(ctx context.Context, env *kube.Env, argument string) (*Sight, error) {
+	looker, err := Open(env)
+	if err != nil {
+		return nil, err
+	}
+	return looker.At(ctx, argument)
 }
 
 // Source is the live cluster of the connection. Logs and dashboards are read where the connection allows it.

@@ -29,7 +29,8 @@ func create(file, folder string, now time.Time, fill func(*bundle) error) error 
 	}
 	b := &bundle{zip: zip.NewWriter(out), folder: folder, now: now}
 	if err := errors.Join(fill(b), b.zip.Close(), out.Close()); err != nil {
-		return fmt.Errorf("write the report %s: %w", file, err)
+		// Half a report would stand in the way of the next.
+		return fmt.Errorf("write the report %s: %w", file, errors.Join(err, os.Remove(file)))
 	}
 	return nil
 }
@@ -54,12 +55,12 @@ func (b *bundle) addYAML(name string, value any) error {
 }
 
 // addObject adds an object without its secrets.
-func (b *bundle) addObject(folder string, object client.Object) error {
+func (b *bundle) addObject(r redactor, folder string, object client.Object) error {
 	kind := reflect.TypeOf(object).Elem().Name()
-	clean, err := redact(object)
+	clean, err := r.object(object)
 	if err != nil {
 		return fmt.Errorf("redact %s %s: %w", kind, object.GetName(), err)
 	}
 	clean["kind"] = kind
-	return b.addYAML(path.Join(folder, kind, object.GetName()+".yaml"), clean)
+	return b.addYAML(path.Join(folder, kind, object.GetNamespace(), object.GetName()+".yaml"), clean)
 }

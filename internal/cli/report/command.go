@@ -29,8 +29,9 @@ func New(env *kube.Env) *cobra.Command {
 		Use:   "report (NAME | TYPE/NAME)",
 		Short: "Pack what somebody else needs to help into one file, without secrets",
 		Long: "Pack an object, all that belongs to it, events, findings, logs and what can be seen of the operator into a ZIP file. Secrets " +
-			"and ConfigMaps keep their keys and lose their values; so do variables whose names look like secrets. Logs are packed as they are: " +
-			"leave them out with --logs=false where they may hold secrets. What may not be read is left out and named.",
+			"and ConfigMaps keep their keys and lose their values; so do environment variables other than Ray's own, and whatever in command " +
+			"lines looks like a secret. Logs and messages of programs are packed as they are: leave them out with --logs=false where they may " +
+			"hold secrets. What may not be read is left out and named.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +54,8 @@ func (o *options) run(ctx context.Context, env *kube.Env, argument string) error
 		file = folder + ".zip"
 	}
 	err = create(file, folder, env.Now(), func(b *bundle) error {
-		return errors.Join(objects(b, sight), about(b, sight), o.packLogs(ctx, env, b, sight.Snapshot))
+		r := redactor{silent: !o.logs}
+		return errors.Join(objects(b, r, sight), about(b, r, sight), o.packLogs(ctx, env, b, sight.Snapshot))
 	})
 	if err != nil {
 		return err
@@ -65,19 +67,19 @@ func (o *options) run(ctx context.Context, env *kube.Env, argument string) error
 }
 
 // objects adds the manifests.
-func objects(b *bundle, sight *look.Sight) error {
+func objects(b *bundle, r redactor, sight *look.Sight) error {
 	s := sight.Snapshot
-	errs := []error{b.addObject("objects", sight.Object)}
+	errs := []error{b.addObject(r, "objects", sight.Object)}
 	for _, object := range slices.Concat(
 		list(s.Jobs), list(s.Clusters), list(s.Pods), list(s.SubmitterJobs), list(s.Services), list(s.Slices), list(s.Ingresses),
 		list(s.Policies), list(s.Claims), list(s.Accounts), list(s.Roles), list(s.Bindings), list(s.Quotas), list(s.Nodes),
 	) {
 		if object.GetUID() != sight.Object.GetUID() || object.GetUID() == "" {
-			errs = append(errs, b.addObject("objects", object))
+			errs = append(errs, b.addObject(r, "objects", object))
 		}
 	}
 	for _, object := range slices.Concat(list(s.Operator.Deployments), list(s.Operator.Pods), list(s.Operator.Leases)) {
-		errs = append(errs, b.addObject("operator", object))
+		errs = append(errs, b.addObject(r, "operator", object))
 	}
 	errs = append(errs, b.addYAML("objects/secret-keys.yaml", s.Secrets), b.addYAML("objects/configmap-keys.yaml", s.ConfigMaps))
 	return errors.Join(errs...)
@@ -92,18 +94,22 @@ func list[T client.Object](of []T) []client.Object {
 }
 
 // about adds what the rules found, the events and what could not be read.
-func about(b *bundle, sight *look.Sight) error {
+func about(b *bundle, r redactor, sight *look.Sight) error {
 	var findings strings.Builder
 	for _, f := range sight.Findings {
 		entry := f.Explained()
-		findings.WriteString(fmt.Sprintf("%s (%s): %s\n  evidence: %s\n  cause: %s\n  next: %s\n", f.ID, f.Severity, f.Object, f.Message, entry.Cause, entry.Next))
+		evidence := r.text("message", f.Message)
+		findings.WriteString(fmt.Sprintf("%s (%s): %s\n  evidence: %s\n  cause: %s\n  next: %s\n", f.ID, f.Severity, f.Object, evidence, entry.Cause, entry.Next))
 	}
 	var gaps strings.Builder
 	for _, g := range sight.Snapshot.Gaps {
 		gaps.WriteString(g.What + ": " + g.Why + "\n")
 	}
-	return errors.Join(
-		b.add("findings.txt", findings.String()), b.add("not-readable.txt", gaps.String()), b.addYAML("events.yaml", sight.Snapshot.Events))
+	errs := []error{b.add("findings.txt", findings.String()), b.add("not-readable.txt", gaps.String())}
+	for i := range sight.Snapshot.Events {
+		errs = append(errs, b.addObject(r, "events", &sight.Snapshot.Events[i]))
+	}
+	return errors.Join(errs...)
 }
 
 // packLogs adds the ends of the logs of all containers, the operator's included.
@@ -124,6 +130,9 @@ func (o *options) packLogs(ctx context.Context, env *kube.Env, b *bundle, s *dia
 					name = path.Join("logs", pod.Namespace, pod.Name, c.Name+".previous.log")
 				}
 				text, err := source.Tail(ctx, pod.Namespace, pod.Name, c.Name, previous)
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				if err != nil {
 					text = "not readable: " + err.Error() + "\n"
 				}

@@ -173,6 +173,9 @@ func service(o *rayv1.RayService) State {
 	if c := meta.FindStatusCondition(conditions, rayv1.ConditionRayServiceReady); c != nil {
 		return from(Starting, c)
 	}
+	if o.Status.ServiceStatus == rayv1.ServiceStatusRunning {
+		return State{Word: Ready}
+	}
 	return State{Word: Starting}
 }
 

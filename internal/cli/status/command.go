@@ -43,32 +43,36 @@ func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
 	if err := screen.CheckFormat(o.output); err != nil {
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}
-	draw := func(ctx context.Context) (string, error) { return o.draw(ctx, env, name) }
-	if o.watch {
-		return screen.Watch(ctx, env.Out, kube.Terminal(env.Out), draw)
-	}
-	text, err := draw(ctx)
+	looker, err := look.Open(env)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(env.Out, text); err != nil {
+	if o.watch {
+		return screen.Watch(ctx, env, func(ctx context.Context) (screen.Picture, error) { return o.draw(ctx, env, looker, name) })
+	}
+	picture, err := o.draw(ctx, env, looker, name)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(env.Out, picture.Screen); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	return nil
 }
 
-func (o *options) draw(ctx context.Context, env *kube.Env, name string) (string, error) {
-	sight, err := look.At(ctx, env, name)
+func (o *options) draw(ctx context.Context, env *kube.Env, looker *look.Looker, name string) (screen.Picture, error) {
+	sight, err := looker.At(ctx, name)
 	if err != nil {
-		return "", err
+		return screen.Picture{}, err
 	}
 	r := reportOf(sight)
 	if o.verbose || o.output != "" {
 		r.addDetails(sight)
 	}
 	if o.output != "" {
-		return screen.Marshal(o.output, r)
+		text, err := screen.Marshal(o.output, r)
+		return screen.Picture{Screen: text, Line: r.line()}, err
 	}
 	style := screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}
-	return r.text(style, env.Now()), nil
+	return screen.Picture{Screen: r.text(style, env.Now()), Line: r.line()}, nil
 }

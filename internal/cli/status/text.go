@@ -38,6 +38,23 @@ func (r report) text(style screen.Style, now time.Time) string {
 	return p.String()
 }
 
+// line is the report in one line without ages, for a log of changes.
+func (r report) line() string {
+	parts := []string{fmt.Sprintf("%s %s/%s is %s", r.Kind, r.Namespace, r.Name, r.Word)}
+	if r.Message != "" {
+		parts[0] += ": " + r.Message
+	}
+	for _, c := range r.Clusters {
+		for _, g := range c.Groups {
+			parts = append(parts, fmt.Sprintf("group %s has %d of %d ready", g.Name, g.Ready, g.Want))
+		}
+	}
+	for _, f := range r.Problems {
+		parts = append(parts, f.ID+" "+f.Object)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // label is the width of the words in the left margin.
 const label = "%-11s"
 
@@ -57,8 +74,6 @@ func (p *page) first(r report) {
 		seen += " (seen)"
 	case r.ObservedGeneration > 0:
 		seen += p.style.Worrying(fmt.Sprintf(" (%d seen)", r.ObservedGeneration))
-	default:
-		seen += p.style.Worrying(" (not seen yet)")
 	}
 	p.WriteString(strings.Join(append(parts, seen), "   ") + "\n")
 }

@@ -4,6 +4,7 @@ package suspend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func set(ctx context.Context, env *kube.Env, argument string, value bool, done s
 	if suspended(object) == value {
 		return say(env, target, "already "+done)
 	}
+	if err := refuse(object, value); err != nil {
+		return fmt.Errorf("%s is not %s: %w", target, done, err)
+	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"suspend": value}})
 	if err != nil {
 		return fmt.Errorf("write the patch for %s: %w", target, err)
@@ -69,6 +73,15 @@ func set(ctx context.Context, env *kube.Env, argument string, value bool, done s
 		return fmt.Errorf("set spec.suspend of %s: %w", target, err)
 	}
 	return say(env, target, done)
+}
+
+// refuse tells why an object cannot be suspended. A RayJob that keeps its cluster would end as ValidationFailed.
+func refuse(object client.Object, value bool) error {
+	job, isJob := object.(*rayv1.RayJob)
+	if value && isJob && !job.Spec.ShutdownAfterJobFinishes {
+		return errors.New("it needs spec.shutdownAfterJobFinishes: true, because a suspended RayJob gives up its cluster")
+	}
+	return nil
 }
 
 func say(env *kube.Env, target kube.Target, what string) error {

@@ -15,7 +15,7 @@ func TestSuspendAndResume(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "x", Namespace: "default"}
 	for argument, object := range map[string]client.Object{
 		"x":         &rayv1.RayCluster{ObjectMeta: meta},
-		"job/x":     &rayv1.RayJob{ObjectMeta: meta},
+		"job/x":     &rayv1.RayJob{ObjectMeta: meta, Spec: rayv1.RayJobSpec{ShutdownAfterJobFinishes: true}},
 		"service/x": &rayv1.RayService{ObjectMeta: meta},
 		"cronjob/x": &rayv1.RayCronJob{ObjectMeta: meta},
 	} {
@@ -47,5 +47,17 @@ func TestNobodyIsSuspendedByAMistake(t *testing.T) {
 	k := clitest.New()
 	if code := k.Run(t, NewSuspend, "x"); code != 1 || !strings.Contains(k.ErrOut.String(), `no RayCluster, RayJob, RayService or RayCronJob "x"`) {
 		t.Errorf("exit code %d, it said %q", code, k.ErrOut)
+	}
+}
+
+// TestARayJobThatKeepsItsClusterIsNotSuspended: the operator would call its spec invalid, and KubeRay's never leaves that state.
+func TestARayJobThatKeepsItsClusterIsNotSuspended(t *testing.T) {
+	job := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+	k := clitest.New(job)
+	if code := k.Run(t, NewSuspend, "job/x"); code != 1 || !strings.Contains(k.ErrOut.String(), "needs spec.shutdownAfterJobFinishes: true") {
+		t.Errorf("exit code %d, it said %q", code, k.ErrOut)
+	}
+	if err := k.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil || job.Spec.Suspend {
+		t.Errorf("it was suspended all the same (%v)", err)
 	}
 }

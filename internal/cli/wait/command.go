@@ -48,22 +48,22 @@ func (o *options) run(ctx context.Context, env *kube.Env, argument string) error
 	if err := o.prepare(ctx, w, argument); err != nil {
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}
-	if w.object == nil {
-		return w.end(reached)
+	if v := w.judge(w.object); v != notYet {
+		return w.end(v)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	verdict, err := w.wait(ctx)
+	v, err := w.wait(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return kube.ExitError{Code: kube.ExitTimeout, Err: fmt.Errorf("after %s %s is still %s", o.timeout, w.target, w.last)}
 	case err != nil:
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}
-	return w.end(verdict)
+	return w.end(v)
 }
 
-// prepare finds the object. That it is gone already is fine for somebody who waits for that.
+// prepare finds the object. That it is not there is fine for somebody who waits for that; that it cannot be read is not.
 func (o *options) prepare(ctx context.Context, w *waiter, argument string) error {
 	c, err := w.env.Client()
 	if err != nil {
@@ -73,26 +73,21 @@ func (o *options) prepare(ctx context.Context, w *waiter, argument string) error
 	if err != nil {
 		return err
 	}
-	target, err := kube.ParseTarget(namespace, argument)
-	if err != nil {
-		return err
+	object, target, findErr := kube.Find(ctx, c, namespace, argument)
+	if findErr != nil && !errors.Is(findErr, kube.ErrNotFound) {
+		return findErr
 	}
 	w.client, w.target = c, target
 	w.goal, err = goalOf(target.Kind, o.until)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case findErr != nil && w.goal(nil) != reached:
+		return findErr
+	case findErr == nil:
+		w.object = object
 	}
-	object, target, err := kube.Find(ctx, c, namespace, argument)
-	if err != nil {
-		if w.goal(nil) == reached {
-			w.last = "gone"
-			return nil
-		}
-		return err
-	}
-	w.object, w.target = object, target
-	w.goal, err = goalOf(target.Kind, o.until)
-	return err
+	return nil
 }
 
 // waiter waits for one object.
@@ -122,16 +117,30 @@ func (w *waiter) end(v verdict) error {
 func (w *waiter) wait(ctx context.Context) (verdict, error) {
 	for {
 		v, err := w.watch(ctx)
-		if err != nil || v != notYet {
+		if v != notYet || ctx.Err() != nil {
+			return v, ctx.Err()
+		}
+		if err != nil && !passing(err) {
 			return v, err
 		}
-		// The API server ends watches from time to time. A watch that ends at once must not become a hot loop.
+		// The API server ends watches from time to time, and may be away for a while. A watch that ends at once must not become a
+		// hot loop.
 		select {
 		case <-ctx.Done():
 			return notYet, ctx.Err()
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// passing tells whether an error is one that waiting may outlast: the API server did not answer, or not well.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // watch opens a watch first and looks then, so that no change falls in between.

@@ -62,7 +62,8 @@ func ready(object client.Object) verdict {
 	if job, ok := object.(*rayv1.RayJob); ok {
 		return jobRuns(job)
 	}
-	if seen := state.ObservedGeneration(object); seen != 0 && seen < object.GetGeneration() {
+	// KubeRay does not always note the generation that it has seen, so only a condition that names one is held to it.
+	if c := meta.FindStatusCondition(state.Conditions(object), rayv1.ConditionReady); c != nil && !current(c, object) {
 		return notYet
 	}
 	switch state.Of(object).Word {

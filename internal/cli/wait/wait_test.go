@@ -1,12 +1,16 @@
 package wait
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
@@ -30,6 +34,8 @@ func job(phase rayv1.JobDeploymentStatus, status rayv1.JobStatus) *rayv1.RayJob 
 func TestWait(t *testing.T) {
 	stale := cluster(condition("Ready", "True", ""))
 	stale.Generation = 3
+	theirs := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default", Generation: 3},
+		Status: rayv1.RayClusterStatus{State: "ready", ObservedGeneration: 2}}
 	for name, tc := range map[string]struct {
 		object client.Object
 		args   []string
@@ -38,6 +44,10 @@ func TestWait(t *testing.T) {
 	}{
 		"a cluster that is ready":                   {cluster(condition("Ready", "True", "")), []string{"c"}, 0, "RayCluster default/c is Ready"},
 		"one that KubeRay runs":                     {&rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default"}, Status: rayv1.RayClusterStatus{State: "ready"}}, []string{"c"}, 0, "is Ready"},
+		"one that KubeRay runs, edited since":       {theirs, []string{"c"}, 0, "is Ready"},
+		"one look":                                  {cluster(condition("Ready", "True", "")), []string{"c", "--timeout=0"}, 0, "is Ready"},
+		"one look at what is not ready":             {cluster(), []string{"c", "--timeout=0"}, 124, "still Starting"},
+		"a job whose name alone is given":           {job("Complete", "SUCCEEDED"), []string{"j", "--for=complete"}, 0, "RayJob default/j is Complete"},
 		"one that is not":                           {cluster(condition("Ready", "False", "no head")), []string{"c", "--timeout=10ms"}, 124, "after 10ms RayCluster default/c is still Starting: no head"},
 		"one whose status is older than it":         {stale, []string{"c", "--timeout=10ms"}, 124, "still Ready"},
 		"one that is stalled":                       {cluster(condition("Ready", "False", ""), condition("Stalled", "True", "no image")), []string{"c"}, 1, "is Stalled: no image, and will not become"},
@@ -108,5 +118,19 @@ func TestWaitSeesChanges(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %s", code, tc.code, k.ErrOut)
 			}
 		})
+	}
+}
+
+// TestNotBeingAbleToLookIsNotGone: a script that waits for a deletion must not go on because of a right that is missing.
+func TestNotBeingAbleToLookIsNotGone(t *testing.T) {
+	k := clitest.New()
+	refusing := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "c", nil)
+		},
+	})
+	k.Env.Client = func() (client.WithWatch, error) { return refusing, nil }
+	if code := k.Run(t, New, "c", "--for=deleted"); code != 2 || !strings.Contains(k.ErrOut.String(), "forbidden") {
+		t.Errorf("exit code %d, want 2: %s", code, k.ErrOut)
 	}
 }

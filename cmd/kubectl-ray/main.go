@@ -21,7 +21,7 @@ import (
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(context.Background())
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	root := cli.New(streams, calledAs(os.Args[0]), version)
@@ -37,6 +37,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "Error:", exit.Err)
 	}
 	os.Exit(exit.Code)
+}
+
+// interruptible returns a context that ends when the user interrupts, so that commands can clean up. Who interrupts again
+// does not want to wait for that, and ends the program.
+func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // calledAs is what a user types to run this program: kubectl finds its plugins by the name of their file.

@@ -59,7 +59,7 @@ func run(ctx context.Context, env *kube.Env, args []string, yes bool) error {
 		return err
 	}
 	if !yes {
-		agreed, err := ask(env, victims)
+		agreed, err := ask(ctx, env, victims)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,8 @@ func ask(ctx context.Context, env *kube.Env, victims []victim) (bool, error) {
 		}
 		more, err := scan(ctx, answers)
 		if err != nil {
+			// What is said next stands on a line of its own, not behind the question.
+			_, _ = fmt.Fprintln(env.ErrOut)
 			return false, err
 		}
 		if !more {

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-io/heliostat/internal/cli"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
@@ -21,6 +23,7 @@ import (
 var version = "dev"
 
 func main() {
+	silence()
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
@@ -38,6 +41,10 @@ func main() {
 	}
 	os.Exit(exit.Code)
 }
+
+// silence keeps controller-runtime from complaining, with a stack trace, that nobody told it where to log. What concerns
+// the user comes as an error or a warning.
+func silence() { ctrllog.SetLogger(logr.Discard()) }
 
 // interruptible returns a context that ends when the user interrupts, so that commands can clean up. Who interrupts again
 // does not want to wait for that, and ends the program.

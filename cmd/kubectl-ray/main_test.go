@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // stubborn is the variable that makes this test program one that does not end when it is interrupted once.
@@ -32,6 +34,21 @@ func beStubborn() {
 	<-ctx.Done()
 	fmt.Println("interrupted")
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func TestControllerRuntimeIsSilent(t *testing.T) {
+	// Given controller-runtime as it is when a program starts: it waits for somebody to tell where to log
+	if _, settled := ctrllog.Log.WithName("test").GetSink().(ctrllog.NullLogSink); settled {
+		t.Fatal("somebody else has told it already")
+	}
+
+	// When the program tells it
+	silence()
+
+	// Then it does not wait any more, so it never complains
+	if sink := ctrllog.Log.WithName("test").GetSink(); sink != (ctrllog.NullLogSink{}) {
+		t.Errorf("it logs to a %T", sink)
+	}
 }
 
 func TestSecondInterruptEndsTheProgram(t *testing.T) {

@@ -153,10 +153,10 @@ func TestErrors(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"cluster a b":                                    `accepts at most 1 arg(s), received 2`,
-		"cluster c --dry-run=perhaps":                              `invalid argument "perhaps" for "--dry-run" flag: it must be none, client or server`,
-		"workergroup g":                                            `required flag(s) "ray-cluster" not set`,
-		"workergroup -g -c c":                                      `unknown shorthand flag: 'g' in -g`,
+		"cluster a b":                 `accepts at most 1 arg(s), received 2`,
+		"cluster c --dry-run=perhaps": `invalid argument "perhaps" for "--dry-run" flag: it must be none, client or server`,
+		"workergroup g":               `required flag(s) "ray-cluster" not set`,
+		"workergroup -g -c c":         `unknown shorthand flag: 'g' in -g`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			k := offline(t)

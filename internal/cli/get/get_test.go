@@ -226,10 +226,10 @@ func TestErrors(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"cluster -o xml":            `invalid argument "xml" for "-o, --output" flag: the format must be json, yaml, wide or name`,
-		"workergroup -o name":       `invalid argument "name" for "-o, --output" flag: the format must be json, yaml or wide`,
-		"gadget":                    `unknown command "gadget" for "ray get"`,
-		"cluster a b":               `accepts at most 1 arg(s), received 2`,
+		"cluster -o xml":      `invalid argument "xml" for "-o, --output" flag: the format must be json, yaml, wide or name`,
+		"workergroup -o name": `invalid argument "name" for "-o, --output" flag: the format must be json, yaml or wide`,
+		"gadget":              `unknown command "gadget" for "ray get"`,
+		"cluster a b":         `accepts at most 1 arg(s), received 2`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			k := clitest.New(world()...)

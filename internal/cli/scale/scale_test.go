@@ -47,8 +47,8 @@ func TestScale(t *testing.T) {
 	const most = 2147483647
 	unchanged := []size{{1, 1, 1}, {2, 1, 5}, {0, 0, most}}
 	for name, c := range map[string]struct {
-		args   string
-		with   func(*rayv1.RayCluster)
+		args string
+		with func(*rayv1.RayCluster)
 		// code is the exit code when it is not the one that goes with whether there is an error.
 		code   int
 		out    string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // the ways to log in that a kubeconfig may ask for, as kubectl has them
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/heliostat-io/heliostat/internal/cli"

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -48,6 +50,17 @@ func TestControllerRuntimeIsSilent(t *testing.T) {
 	// Then it does not wait any more, so it never complains
 	if sink := ctrllog.Log.WithName("test").GetSink(); sink != (ctrllog.NullLogSink{}) {
 		t.Errorf("it logs to a %T", sink)
+	}
+}
+
+func TestLoginByOpenIDConnect(t *testing.T) {
+	// Given the connection of a kubeconfig that logs in by OpenID Connect
+	config := &rest.Config{Host: "https://cluster.example", AuthProvider: &clientcmdapi.AuthProviderConfig{
+		Name: "oidc", Config: map[string]string{"idp-issuer-url": "https://login.example", "client-id": "kubernetes"}}}
+
+	// When a client is made of it, then the way to log in is known
+	if _, err := rest.TransportFor(config); err != nil {
+		t.Error(err)
 	}
 }
 

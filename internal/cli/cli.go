@@ -2,6 +2,10 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -38,6 +42,10 @@ func NewIn(env *kube.Env) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: env.Program},
+		// What cobra does with unknown commands where these are missing cannot be told from other errors.
+		Args:              knownCommand,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -53,7 +61,27 @@ func NewIn(env *kube.Env) *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
+	// cobra makes these when the program runs, which is too late for what comes next.
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	kube.MarkUsageErrors(root)
 	return root
+}
+
+// suggestionDistance is how many letters of a command may be wrong for it to be suggested, cobra's own default.
+const suggestionDistance = 2
+
+// knownCommand says that a command is unknown, and which one may be meant.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	root.SuggestionsMinimumDistance = suggestionDistance
+	message := fmt.Sprintf("unknown command %q for %q", args[0], root.CommandPath())
+	if alike := root.SuggestionsFor(args[0]); len(alike) > 0 {
+		message += ": did you mean " + strings.Join(alike, " or ") + "?"
+	}
+	return errors.New(message)
 }
 
 // The groups of commands in the help.

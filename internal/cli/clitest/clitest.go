@@ -61,6 +61,7 @@ func (k *Kube) Run(t testing.TB, command func(*kube.Env) *cobra.Command, args ..
 	k.Env.Flags.AddFlags(root.PersistentFlags())
 	sub := command(k.Env)
 	root.AddCommand(sub)
+	kube.MarkUsageErrors(root)
 	root.SetArgs(append([]string{sub.Name()}, args...))
 	err := root.ExecuteContext(t.Context())
 	if err == nil {

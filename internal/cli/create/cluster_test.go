@@ -109,7 +109,6 @@ func TestErrors(t *testing.T) {
 	long := strings.Repeat("a", 54)
 	for args, want := range map[string]string{
 		"cluster":                                        `the cluster needs a name: give NAME, or a --file with one`,
-		"cluster a b":                                    `accepts at most 1 arg(s), received 2`,
 		"cluster Big":                                    `NAME "Big": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
 		"cluster " + long:                                `NAME "` + long + `": it must have at most 53 characters, because names of Services are made from it`,
 		"cluster c --head-cpu lots":                      `--head-cpu "lots": it must be a quantity, such as 2, 500m or 4Gi`,
@@ -128,14 +127,11 @@ func TestErrors(t *testing.T) {
 		"cluster c --head-ray-start-params --num-cpus=1": `--head-ray-start-params "--num-cpus": it must be a flag of ray start without its leading dashes, such as num-cpus`,
 		"cluster c --worker-tpu 4":                       `--worker-tpu "4": a group with TPUs must have the node selector cloud.google.com/gke-tpu-accelerator`,
 		"cluster c --worker-tpu 4 --worker-node-selectors cloud.google.com/gke-tpu-accelerator=x": `--worker-tpu "4": a group with TPUs must have the node selector cloud.google.com/gke-tpu-topology`,
-		"cluster c --dry-run=perhaps":                              `invalid argument "perhaps" for "--dry-run" flag: it must be none, client or server`,
 		"cluster c --wait --timeout 0s":                            `--timeout "0s": it must be more than 0`,
 		"cluster --file testdata/full.yaml --image x --head-cpu 1": `--head-cpu, --image: it cannot be given together with --file, which describes the whole cluster`,
 		"cluster other --file testdata/full.yaml":                  `NAME "other": it must be the same as name in testdata/full.yaml, which is "full"`,
 		"cluster --file testdata/nowhere.yaml":                     `read the configuration: open testdata/nowhere.yaml: no such file or directory`,
-		"workergroup g":                                            `required flag(s) "ray-cluster" not set`,
 		"workergroup headgroup -c c":                               `GROUP "headgroup": it is the name of the head's own group`,
-		"workergroup -g -c c":                                      `unknown shorthand flag: 'g' in -g`,
 		"workergroup g_ -c c":                                      `GROUP "g_": it must be the name of a group: letters, digits, '-', '_' and '.', with a letter or digit at both ends, at most 63`,
 		"workergroup g -c c --worker-replicas 11":                  `--worker-replicas "11": it must not be greater than the maximum, which is 10`,
 		"workergroup g -c c --worker-replicas 0":                   `--worker-replicas "0": it must not be less than the minimum, which is 1`,
@@ -150,6 +146,23 @@ func TestErrors(t *testing.T) {
 			}
 			if k.Out.Len() > 0 {
 				t.Errorf("unexpected output: %s", k.Out)
+			}
+		})
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"cluster a b":                 `accepts at most 1 arg(s), received 2`,
+		"cluster c --dry-run=perhaps": `invalid argument "perhaps" for "--dry-run" flag: it must be none, client or server`,
+		"workergroup g":               `required flag(s) "ray-cluster" not set`,
+		"workergroup -g -c c":         `unknown shorthand flag: 'g' in -g`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			k := offline(t)
+			code := k.Run(t, New, strings.Fields(args)...)
+			if code != kube.ExitCannotLook || k.ErrOut.String() != "Error: "+want+"\n" {
+				t.Errorf("exit code %d, said\n%swant\nError: %s", code, k.ErrOut, want)
 			}
 		})
 	}

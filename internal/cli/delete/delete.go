@@ -59,7 +59,7 @@ func run(ctx context.Context, env *kube.Env, args []string, yes bool) error {
 		return err
 	}
 	if !yes {
-		agreed, err := ask(env, victims)
+		agreed, err := ask(ctx, env, victims)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func find(ctx context.Context, c client.Reader, targets []kube.Target) ([]victim
 		err := c.Get(ctx, target.NamespacedName, object)
 		switch {
 		case apierrors.IsNotFound(err):
-			errs = append(errs, fmt.Errorf("no %s %q in namespace %q", target.Kind, target.Name, target.Namespace))
+			errs = append(errs, kube.NotFound(target))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("read %s: %w", target, err))
 		default:

@@ -88,7 +88,7 @@ func TestDelete(t *testing.T) {
 		"another type of that name does not count": {args: "b -y", code: 1, left: all, errOut: "Error: no RayCluster \"b\" in namespace \"default\"\n"},
 		"unknown type": {args: "pod/a -y", code: 1, left: all,
 			errOut: "Error: type \"pod\" is unknown: it must be raycluster, rayjob, rayservice or raycronjob\n"},
-		"nothing named": {args: "-y", code: 1, left: all, errOut: "Error: requires at least 1 arg(s), only received 0\n"},
+		"nothing named": {args: "-y", code: 2, left: all, errOut: "Error: requires at least 1 arg(s), only received 0\n"},
 		"its owner would make it anew": {args: "a-of-job -y", out: "Deleted RayCluster default/a-of-job\n",
 			errOut: "Warning: RayCluster default/a-of-job belongs to RayJob a, which may make it anew.\n", left: without("raycluster/a-of-job")},
 		"together with its owner": {args: "a-of-job rayjob/a -y", out: "Deleted RayCluster default/a-of-job\nDeleted RayJob default/a\n",

@@ -17,6 +17,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -207,10 +208,6 @@ func TestErrors(t *testing.T) {
 		"job nobody":                `no RayJob "nobody" in namespace "default"`,
 		"token nobody":              `no RayCluster "nobody" in namespace "default"`,
 		"token train":               `RayCluster default/train asks for no token: its spec.authOptions.mode is not "token"`,
-		"cluster -o xml":            `invalid argument "xml" for "-o, --output" flag: the format must be json, yaml, wide or name`,
-		"workergroup -o name":       `invalid argument "name" for "-o, --output" flag: the format must be json, yaml or wide`,
-		"gadget":                    `unknown command "gadget" for "ray get"`,
-		"cluster a b":               `accepts at most 1 arg(s), received 2`,
 	} {
 		t.Run(args, func(t *testing.T) {
 			k := clitest.New(world()...)
@@ -222,6 +219,23 @@ func TestErrors(t *testing.T) {
 			}
 			if k.Out.Len() > 0 {
 				t.Errorf("unexpected output: %s", k.Out)
+			}
+		})
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"cluster -o xml":      `invalid argument "xml" for "-o, --output" flag: the format must be json, yaml, wide or name`,
+		"workergroup -o name": `invalid argument "name" for "-o, --output" flag: the format must be json, yaml or wide`,
+		"gadget":              `unknown command "gadget" for "ray get"`,
+		"cluster a b":         `accepts at most 1 arg(s), received 2`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			k := clitest.New(world()...)
+			code := k.Run(t, New, strings.Fields(args)...)
+			if code != kube.ExitCannotLook || k.ErrOut.String() != "Error: "+want+"\n" || k.Out.Len() > 0 {
+				t.Errorf("exit code %d, said\n%s%swant\nError: %s", code, k.Out, k.ErrOut, want)
 			}
 		})
 	}

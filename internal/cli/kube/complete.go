@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,10 +13,6 @@ import (
 
 // completionTime bounds how long a shell waits for names.
 const completionTime = "3s"
-
-// unserved tells whether an error says that the API server does not know the kind at all, as it is with RayCronJob where
-// an older operator installed the API.
-func unserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // CompleteNames completes the names of objects of the given kinds. With several kinds, those after the first are written
 // TYPE/NAME.

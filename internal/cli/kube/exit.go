@@ -6,7 +6,7 @@ import "fmt"
 const (
 	// ExitFailed says that what was asked for did not happen, or that findings were made.
 	ExitFailed = 1
-	// ExitCannotLook says that the plugin could not find out.
+	// ExitCannotLook says that the plugin could not find out, for example because it was not told in words that it knows.
 	ExitCannotLook = 2
 	// ExitTimeout says that the time was over first, as in timeout(1).
 	ExitTimeout = 124

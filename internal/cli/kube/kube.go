@@ -52,6 +52,8 @@ type Env struct {
 func NewEnv(streams genericiooptions.IOStreams, program, version string) *Env {
 	flags := genericclioptions.NewConfigFlags(true)
 	e := &Env{IOStreams: streams, Flags: flags, Version: version, Program: program, Now: time.Now, Color: "auto"}
+	// Commands may make several clients. What the API server warns of is told once, whichever of them hears it.
+	warnings := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	e.Config = func() (*rest.Config, error) {
 		config, err := flags.ToRESTConfig()
 		if err != nil {
@@ -60,6 +62,7 @@ func NewEnv(streams genericiooptions.IOStreams, program, version string) *Env {
 		config.UserAgent = "kubectl-ray/" + version
 		// The plugin asks for many kinds at once. The server's own priority and fairness protects it.
 		config.QPS, config.Burst = 50, 100
+		config.WarningHandler = warnings
 		return config, nil
 	}
 	e.Client = func() (client.WithWatch, error) {

@@ -1,12 +1,10 @@
 package kube
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,32 +80,4 @@ func ParseKind(word string) (Kind, error) {
 		}
 	}
 	return "", fmt.Errorf("type %q is unknown: it must be raycluster, rayjob, rayservice or raycronjob", word)
-}
-
-// Find reads the object that a user named. NAME without a type is that of a RayCluster, or else that of the only object
-// of another kind that has it.
-func Find(ctx context.Context, c client.Reader, namespace, argument string) (client.Object, Target, error) {
-	target, err := ParseTarget(namespace, argument)
-	if err != nil {
-		return nil, target, err
-	}
-	kinds := []Kind{target.Kind}
-	if !strings.Contains(argument, "/") {
-		kinds = Kinds()
-	}
-	for _, kind := range kinds {
-		object := kind.New()
-		err := c.Get(ctx, target.NamespacedName, object)
-		if err == nil {
-			target.Kind = kind
-			return object, target, nil
-		}
-		if !apierrors.IsNotFound(err) && !(kind != target.Kind && unserved(err)) {
-			return nil, target, fmt.Errorf("read %s %s/%s: %w", kind, namespace, target.Name, err)
-		}
-	}
-	if len(kinds) > 1 {
-		return nil, target, fmt.Errorf("no RayCluster, RayJob, RayService or RayCronJob %q in namespace %q", target.Name, namespace)
-	}
-	return nil, target, fmt.Errorf("no %s %q in namespace %q", target.Kind, target.Name, namespace)
 }

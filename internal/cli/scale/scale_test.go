@@ -47,8 +47,10 @@ func TestScale(t *testing.T) {
 	const most = 2147483647
 	unchanged := []size{{1, 1, 1}, {2, 1, 5}, {0, 0, most}}
 	for name, c := range map[string]struct {
-		args   string
-		with   func(*rayv1.RayCluster)
+		args string
+		with func(*rayv1.RayCluster)
+		// code is the exit code when it is not the one that goes with whether there is an error.
+		code   int
 		out    string
 		errOut string
 		want   []size
@@ -83,7 +85,7 @@ func TestScale(t *testing.T) {
 			errOut: "Error: no worker group \"h\" in RayCluster default/c: it has other, g, plain\n"},
 		"no groups at all": {args: "cluster c -w h -r 1", with: func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs = nil },
 			errOut: "Error: no worker group \"h\" in RayCluster default/c: it has none\n"},
-		"no group named": {args: "cluster c -r 1", want: unchanged, errOut: "Error: required flag(s) \"worker-group\" not set\n"},
+		"no group named": {args: "cluster c -r 1", code: kube.ExitCannotLook, want: unchanged, errOut: "Error: required flag(s) \"worker-group\" not set\n"},
 		"autoscaler": {args: "cluster c -w g -r 3", with: func(c *rayv1.RayCluster) { c.Spec.EnableInTreeAutoscaling = ptr.To(true) },
 			out:    "Scaled worker group g of RayCluster default/c: replicas 2 -> 3\n",
 			errOut: "Warning: Ray's autoscaler is on and sets the number of replicas within the bounds\n", want: []size{{1, 1, 1}, {3, 1, 5}, {0, 0, most}}},
@@ -101,8 +103,11 @@ func TestScale(t *testing.T) {
 			}
 			k := clitest.New(before)
 			code := k.Run(t, New, strings.Fields(c.args)...)
-			if failed := strings.HasPrefix(c.errOut, "Error"); failed != (code == 1) || code > 1 {
-				t.Errorf("exit code %d", code)
+			if c.code == 0 && strings.HasPrefix(c.errOut, "Error") {
+				c.code = kube.ExitFailed
+			}
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
 			}
 			if diff := cmp.Diff([]string{c.out, c.errOut}, []string{k.Out.String(), k.ErrOut.String()}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -34,12 +34,16 @@ say "What the job printed"
 k logs job/count-primes --tail=-1 | sed 's/^/    /' || echo "    (the submitter printed nothing)"
 say "What the operator made"
 k get rayjobs,rayclusters,pods,services,jobs
+say "What the plugin says: kubectl ray status job/count-primes"
+make --no-print-directory kubectl-ray
+bin/kubectl-ray status job/count-primes
 case $seen in
   Complete/SUCCEEDED) ;;
   *)
     echo
     echo "The job did not succeed. The operator's own words:"
     k describe rayjob count-primes | tail -n 30
+    bin/kubectl-ray diagnose job/count-primes || true
     exit 1
     ;;
 esac
@@ -49,7 +53,9 @@ Done in $((SECONDS - start)) seconds. To look further:
 
   export KUBECONFIG=$KUBECONFIG
   alias kubectl='$HELIOSTAT_LOCALKUBE kubectl --name demo --'     # or your own kubectl
-  kubectl describe rayjob count-primes
+  alias kubectl-ray='$PWD/bin/kubectl-ray'
+  kubectl-ray check                                               # is the operator well
+  kubectl-ray diagnose job/count-primes                           # why something does not work
   kubectl port-forward service/count-primes-head-svc 8265         # Ray's dashboard on http://localhost:8265
   kubectl -n heliostat-system logs -l app.kubernetes.io/name=kuberay-operator --prefix --tail=20
   kubectl apply -f docs/examples/raycluster.yaml

@@ -127,7 +127,7 @@ func (r report) text(style screen.Style) string {
 	var text strings.Builder
 	text.WriteString(screen.Table(rows))
 	for _, f := range r.Findings {
-		text.WriteString(fmt.Sprintf("\n%s: %s\n", style.Bad(f.ID), f.Object))
+		fmt.Fprintf(&text, "\n%s: %s\n", style.Bad(f.ID), f.Object)
 		text.WriteString(style.Paragraph("  ", f.Cause))
 		text.WriteString(style.Paragraph("  → ", f.Next))
 	}

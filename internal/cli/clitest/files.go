@@ -27,6 +27,9 @@ var worlds embed.FS
 // update tells the tests to write what they got instead of comparing it.
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// Update is the flag for tests that compare files in their own way.
+func Update() *bool { return update }
+
 // crds is where the API that the chart installs stands, seen from a command's package.
 const crds = "../../../charts/heliostat/crds"
 

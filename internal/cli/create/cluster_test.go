@@ -3,7 +3,6 @@ package create
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +20,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = clitest.Update()
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()

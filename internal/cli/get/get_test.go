@@ -1,7 +1,6 @@
 package get
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = clitest.Update()
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(clitest.Now().Add(-d)) }
 

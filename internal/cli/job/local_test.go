@@ -1,7 +1,6 @@
 package job
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = clitest.Update()
 
 // interactive is a file with a RayJob that can be used.
 const interactive = `apiVersion: ray.io/v1

@@ -125,7 +125,7 @@ func (r report) text(style screen.Style) string {
 		if isWarning(e.Type) {
 			kind = style.Worrying(e.Type)
 		}
-		text.WriteString(fmt.Sprintf("  event %s %s  %s\n", kind, e.Reason, e.Note))
+		fmt.Fprintf(&text, "  event %s %s  %s\n", kind, e.Reason, e.Note)
 	}
 	if r.LookAgain != "" {
 		text.WriteString("It would look again after " + r.LookAgain + ".\n")

@@ -64,7 +64,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, name types.Name
 
 // carry joins a stream with a connection to what serves the port.
 func (s *Server) carry(stream httpstream.Stream, pod Pod) {
-	defer stream.Reset()
+	defer func() { _ = stream.Reset() }()
 	port, err := strconv.ParseInt(stream.Headers().Get(corev1.PortHeader), 10, 32)
 	if err != nil {
 		s.t.Error(err)

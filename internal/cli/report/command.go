@@ -99,7 +99,7 @@ func about(b *bundle, r redactor, sight *look.Sight) error {
 	for _, f := range sight.Findings {
 		entry := f.Explained()
 		evidence := r.text("message", f.Message)
-		findings.WriteString(fmt.Sprintf("%s (%s): %s\n  evidence: %s\n  cause: %s\n  next: %s\n", f.ID, f.Severity, f.Object, evidence, entry.Cause, entry.Next))
+		fmt.Fprintf(&findings, "%s (%s): %s\n  evidence: %s\n  cause: %s\n  next: %s\n", f.ID, f.Severity, f.Object, evidence, entry.Cause, entry.Next)
 	}
 	var gaps strings.Builder
 	for _, g := range sight.Snapshot.Gaps {

@@ -24,18 +24,6 @@ var secretive = regexp.MustCompile(`(?i)pass|pwd|token|secret|credential|key|pri
 // kinds of secrets under all kinds of names, so every other value is left out.
 var harmless = regexp.MustCompile(`^(RAY_|PYTHON|NCCL_|CUDA_|OMP_|FQ_RAY_IP$|MEMORY$)`)
 
-// commands are the fields that hold command lines.
-var commands = []string{"command", "args", "entrypoint"}
-
-// documents are the fields that hold a document of Ray's, which may give variables to processes.
-var documents = []string{"runtimeEnvYAML", "serveConfigV2"}
-
-// references are the fields whose values are names of objects, however secret those are.
-var references = []string{"name", "key", "secretName", "serviceAccountName", "serviceAccount", "topologyKey"}
-
-// spoken are the fields that hold what programs of the user wrote.
-var spoken = []string{"message", "log"}
-
 // redactor takes secrets out of objects.
 type redactor struct {
 	// silent takes out what programs of the user wrote as well.
@@ -98,32 +86,37 @@ func variable(v map[string]any) {
 }
 
 func (r redactor) text(key, value string) string {
-	switch {
-	case slices.Contains(documents, key):
+	switch key {
+	case "runtimeEnvYAML", "serveConfigV2":
+		// Documents of Ray's, which may give variables to processes.
 		return r.document(value)
-	case slices.Contains(commands, key):
-		return r.line(value)
-	case slices.Contains(references, key):
+	case "name", "key", "secretName", "serviceAccountName", "serviceAccount", "topologyKey":
+		// Names of objects, however secret those are.
 		return value
-	case r.silent && slices.Contains(spoken, key) && value != "":
-		return redacted
-	case secretive.MatchString(key) && value != "":
-		return redacted
+	case "message", "log":
+		if r.silent && value != "" {
+			return redacted
+		}
 	default:
-		return r.line(value)
+		if secretive.MatchString(key) && value != "" {
+			return redacted
+		}
 	}
+	return r.line(value)
 }
 
-// assignments fit what gives a value to something whose name is secretive: --password=x, --token x, API_KEY=x, and addresses
-// with a password.
-var assignments = regexp.MustCompile(`(?i)([\w.-]*(?:pass|pwd|token|secret|credential|key|private|auth|dsn|cookie)[\w.-]*["']?\s*[=: ]\s*)(?:"[^"]*"|'[^']*'|\S+)|(://[^/\s:@]*:)[^@/\s]+@`)
+// assignments fit what gives a value to something whose name is secretive: --password=x, --token x, API_KEY=x.
+var assignments = regexp.MustCompile(`(?i)([\w.-]*(?:pass|pwd|token|secret|credential|key|private|auth|dsn|cookie)[\w.-]*["']?\s*[=: ]\s*)(?:"[^"]*"|'[^']*'|\S+)`)
+
+// addresses fit the user and the password in a URL.
+var addresses = regexp.MustCompile(`(://[^/\s:@]*:)[^@/\s]+@`)
 
 // line takes secrets out of a line of text, such as a command. What may carry a whole environment is left out as a whole.
 func (r redactor) line(text string) string {
 	if strings.Contains(text, "env_vars") || strings.Contains(text, "--runtime-env") {
 		return redacted
 	}
-	return assignments.ReplaceAllString(text, "${1}${2}"+redacted)
+	return addresses.ReplaceAllString(assignments.ReplaceAllString(text, "${1}"+redacted), "${1}"+redacted+"@")
 }
 
 // document redacts a document of Ray's. One that cannot be read is left out, since it cannot be known what stands in it.

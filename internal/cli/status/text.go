@@ -234,7 +234,7 @@ func (p *page) losses(losses []loss) {
 		if l.Jobs != nil {
 			jobs = number(l.Jobs.Lost)
 		}
-		rows = append(rows, []string{string(l.Part) + " " + l.Pod, l.Cause, kube.Age(p.now, l.Time), lost, restored, jobs, string(l.RayClusterRecovery.State)})
+		rows = append(rows, []string{string(l.Part) + " " + l.Pod, l.Cause, kube.Age(p.now, l.Time), lost, restored, jobs, string(l.State)})
 	}
 	if len(rows) > 1 {
 		p.WriteString("\n" + screen.Table(rows))

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+
+	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 )
 
 var update = clitest.Update()

@@ -103,7 +103,7 @@ func nameCollision(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: c.Reason, Object: o.String(), Message: oneLine(c.Message),
 			Cause: fmt.Sprintf("Objects that do not belong to %s stand under names or labels which it needs: %s.", o, strings.TrimSuffix(oneLine(c.Message), ".")),
-			Next:  fmt.Sprintf("Rename or delete those objects if nobody needs them, or give %s another metadata.name.", o)})
+			Next:  collisionNext(o, c.Message)})
 	}
 	return findings
 }

@@ -88,6 +88,8 @@ func TestPodFindings(t *testing.T) {
 		"a ConfigMap that is not there":      {pod: []func(*corev1.Pod){config(`configmap "s" not found`)}, want: idConfigMapMissing},
 		"a key that is not there":            {pod: []func(*corev1.Pod){config("couldn't find key k in Secret ns/s")}, want: idKeyMissing},
 		"a user that the kubelet refuses":    {pod: []func(*corev1.Pod){config("container has runAsNonRoot and image will run as root")}, want: idUserRefused},
+		"a user that the Pod forbids":        {pod: []func(*corev1.Pod){config(`container's runAsUser breaks non-root policy (pod: "p_ns(x)", container: ray)`)}, want: idUserRefused},
+		"a user that is no number":           {pod: []func(*corev1.Pod){config(`invalid user id "ray"`)}, want: idUserRefused},
 		"a configuration that is wrong":      {pod: []func(*corev1.Pod){config("host IP unknown")}, want: idContainerConfig},
 		"a node that is silent":              {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", 0)}, want: idNodeLost},
 		"a Pod that was preempted":           {pod: []func(*corev1.Pod){inPhase(corev1.PodFailed), with("DisruptionTarget", "True", "PreemptionByScheduler", "", 0)}, want: idPreempted},

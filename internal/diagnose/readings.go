@@ -89,7 +89,7 @@ func configurationReadings() []reading {
 		{idConfigMapMissing, []string{ReasonFailedMount}, []string{`configmap "`}},
 		{idMultiAttach, []string{ReasonFailedMount}, []string{"multi-attach"}},
 		{idVolumeNotMounted, []string{ReasonFailedMount}, nil},
-		{idUserRefused, config, []string{"runasnonroot", "run as root", "non-numeric user"}},
+		{idUserRefused, config, []string{"runasnonroot", "run as root", "non-numeric user", "breaks non-root policy", "invalid user id"}},
 		{idContainerConfig, config, nil},
 	}
 }

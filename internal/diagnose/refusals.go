@@ -24,6 +24,8 @@ const (
 	refusedByPodSecurity
 	refusedByWebhookFailure
 	refusedByAdmission
+	refusedByDefaults
+	refusedAsInvalid
 	refusedPriorityClass
 	refusedByRBAC
 )
@@ -47,11 +49,14 @@ func refusalMarks() []struct {
 		{refusedByFence, []string{"heliostat fence:"}},
 		{refusedOwnerReference, []string{"cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you " +
 			"can't delete"}},
-		{refusedByQuota, []string{"exceeded quota:", "failed quota:"}},
+		{refusedByQuota, []string{"exceeded quota:", "failed quota:", "status unknown for quota:"}},
 		{refusedByPodSecurity, []string{"violates PodSecurity"}},
 		{refusedByWebhookFailure, []string{"failed calling webhook", "failed to call webhook"}},
 		{refusedByAdmission, []string{"denied the request", "denied request", "ValidatingAdmissionPolicy"}},
 		{refusedByLimits, []string{" usage per Container is ", " usage per Pod is ", " limit to request ratio per "}},
+		{refusedByDefaults, []string{"must be less than or equal to cpu limit", "must be less than or equal to memory limit",
+			"must be less than or equal to ephemeral-storage limit"}},
+		{refusedAsInvalid, []string{`Pod "`}},
 		{refusedPriorityClass, []string{"no PriorityClass with name"}},
 		{refusedByRBAC, []string{"is forbidden: User "}},
 	}
@@ -59,7 +64,8 @@ func refusalMarks() []struct {
 
 func refusalOf(text string) refusalKind {
 	for _, candidate := range refusalMarks() {
-		if slices.ContainsFunc(candidate.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
+		says := slices.ContainsFunc(candidate.marks, func(mark string) bool { return strings.Contains(text, mark) })
+		if says && (candidate.kind != refusedAsInvalid || strings.Contains(text, `" is invalid:`)) {
 			return candidate.kind
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -36,6 +37,15 @@ func TestRefusals(t *testing.T) {
 		"a quota":                        refused(quotaText, "quota-exceeded"),
 		"a quota that wants limits":      refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
 		"a limit":                        refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
+		"a default limit": refused(`head: Pod "demo-head-x" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": `+
+			`must be less than or equal to cpu limit of 10m`, "limit-range"),
+		"a limit of the template's own": {func(s *Snapshot) {
+			demo(s).Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}, Limits: corev1.ResourceList{"cpu": resource.MustParse("10m")}}
+			refusedWith(`group small: Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": must be less than or equal to cpu limit of 10m`)(s)
+		}, []string{"pod-invalid RayCluster demo"}},
+		"a field that is wrong":          refused(`group small: Pod "p" is invalid: spec.containers[0].volumeMounts[0].name: Not found: "x"`, "pod-invalid"),
+		"a quota that was not counted":   refused(`pods "p" is forbidden: status unknown for quota: team-a, resources: pods`, "quota-exceeded"),
 		"Pod Security":                   refused(`pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`, "pod-security"),
 		"a webhook":                      refused(`admission webhook "v.example.com" denied the request: no image of quay.io`, "admission-denied"),
 		"a policy":                       refused(`pods "p" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'b' denied request: no latest`, "admission-denied"),
@@ -83,6 +93,10 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 		forbiddenText: "The account system:serviceaccount:ray-system:heliostat may not create pods in namespace ns.",
 		quotaText:     "ResourceQuota team-a does not leave room for what RayCluster demo asks for: requested requests.cpu=4, used requests.cpu=6, limit requests.cpu=8.",
 		`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`: "ResourceQuota team-a counts resources that the Pods of RayCluster demo do not specify: limits.cpu for: ray-head.",
+		`pods "p" is forbidden: status unknown for quota: team-a, resources: pods`: "ResourceQuota team-a has no status yet, and until it has one nothing that it counts is let in, " +
+			"RayCluster demo included.",
+		`Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": must be less than or equal to cpu limit of 10m`: "A container of RayCluster demo has no cpu limit " +
+			"of its own, so a LimitRange of the namespace gives it its default of 10m, which is less than the container asks for.",
 	} {
 		s := healthy()
 		refusedWith(text)(s)

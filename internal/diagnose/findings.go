@@ -1,6 +1,15 @@
 package diagnose
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
 
 // objectRule recognizes one kind of trouble in a whole Snapshot.
 type objectRule struct {
@@ -40,7 +49,32 @@ func Findings(s *Snapshot) []Finding {
 			findings = append(findings, finding)
 		}
 	}
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity >= Passing }) {
+		findings = append(findings, unexplained(s)...)
+	}
 	slices.SortStableFunc(findings, Compare)
+	return findings
+}
+
+// idStalled is the finding for what the operator says and no rule knows.
+const idStalled = "stalled"
+
+// unexplained are the objects with which the operator cannot go on, in its own words. What a RayCluster says stands in the conditions of
+// its owner, too, and counts once.
+func unexplained(s *Snapshot) []Finding {
+	var findings []Finding
+	for _, o := range slices.Backward(s.objects()) {
+		c := cmp.Or(o.condition(rayv1.ConditionStalled, metav1.ConditionTrue), o.condition(rayv1.ConditionReplicaFailure, metav1.ConditionTrue))
+		if c == nil || o.ended || o.meta.DeletionTimestamp != nil || len(findings) > 0 && o.kind != rayv1.KindRayCluster {
+			continue
+		}
+		findings = append(findings, Finding{ID: idStalled, Severity: Blocking, Reason: c.Reason, Object: o.String(),
+			Message: cmp.Or(shortened(c.Message), fmt.Sprintf("its condition %s is True", c.Type)),
+			Cause:   fmt.Sprintf("The operator cannot go on with %s; its words stand in the evidence.", o),
+			Next: fmt.Sprintf("Do what the evidence asks for; \"kubectl describe %s %s\" and the log of the operator may say more.",
+				strings.ToLower(o.kind), o.meta.Name),
+			rank: len(objectRules())})
+	}
 	return findings
 }
 

@@ -32,11 +32,11 @@ func TestRefusals(t *testing.T) {
 		return wholeCase{refusedWith(text), []string{id + " RayCluster demo"}}
 	}
 	testWhole(t, map[string]wholeCase{
-		"a right":                        refused(forbiddenText, "operator-forbidden"),
-		"an owner reference":             refused(`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, "owner-reference-refused"),
-		"a quota":                        refused(quotaText, "quota-exceeded"),
-		"a quota that wants limits":      refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
-		"a limit":                        refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
+		"a right":                   refused(forbiddenText, "operator-forbidden"),
+		"an owner reference":        refused(`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, "owner-reference-refused"),
+		"a quota":                   refused(quotaText, "quota-exceeded"),
+		"a quota that wants limits": refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
+		"a limit":                   refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
 		"a default limit": refused(`head: Pod "demo-head-x" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": `+
 			`must be less than or equal to cpu limit of 10m`, "limit-range"),
 		"a limit of the template's own": {func(s *Snapshot) {
@@ -59,7 +59,37 @@ func TestRefusals(t *testing.T) {
 		}, []string{"quota-exceeded RayCluster demo"}},
 		"an event of long ago": {func(s *Snapshot) {
 			demo(s).Status.Conditions = nil
-			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 10*time.Minute)}
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 20*time.Minute)}
+		}, nil},
+		"an event between two tries": {func(s *Snapshot) {
+			demo(s).Status.Conditions = nil
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 9*time.Minute)}
+		}, []string{"quota-exceeded RayCluster demo"}},
+		"an event, and conditions that know nothing of it any more": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, "")
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}
+		}, nil},
+		"two groups, refused for two reasons": {func(s *Snapshot) {
+			refusedWith(quotaText)(s)
+			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", rayv1.ReasonFailedCreateWorkerPod,
+				strings.Replace(quotaText, "small: ", "small: FailedCreateWorkerPod: ", 1)+"\n"+
+					`group large: FailedCreateWorkerPod: pods "p" is forbidden: no PriorityClass with name high was found`)
+		}, []string{"quota-exceeded RayCluster demo", "priority-class-missing RayCluster demo"}},
+		"a container that speaks of a refusal of its own": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", "CrashLoopBackOff",
+				"head: Pod demo-head: CrashLoopBackOff: container ray-head: exit code 1: "+forbiddenText)
+			set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, forbiddenText)
+		}, nil},
+		"what nobody knows": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "Service demo-head-svc: the moon is full")
+			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "RayCluster demo: the moon is full")
+		}, []string{"stalled RayCluster demo"}},
+		"what nobody knows, of an owner": {func(s *Snapshot) {
+			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "the moon is full")
+		}, []string{"stalled RayService chat"}},
+		"a stall beside its reason": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "ImagePullBackOff", "head: Pod demo-head: ImagePullBackOff")
+			workerOf(s).Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "ray-worker", State: waiting("ImagePullBackOff", "")}
 		}, nil},
 		"an event, and a cluster that is ready since": {func(s *Snapshot) {
 			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}

@@ -19,9 +19,10 @@ const (
 	settling = time.Minute
 	// joining is how long a worker may wait for a head that is ready.
 	joining = 2 * time.Minute
-	// eventsCount is how long an event counts that tells of a refusal. Events stay for an hour, so an older one may speak of what
-	// is over; the conditions of Heliostat need no events.
-	eventsCount = 5 * time.Minute
+	// eventsCount is how long an event counts that tells of a refusal: a little longer than the ten minutes for which controllers wait at
+	// most before they try again. Events stay for an hour, so an older one may speak of what is over; the conditions of Heliostat
+	// need no events.
+	eventsCount = 11 * time.Minute
 )
 
 // object is what the objects of ray.io/v1 have in common.

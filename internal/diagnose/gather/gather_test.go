@@ -63,7 +63,7 @@ func cluster() *rayv1.RayCluster {
 func TestWhatIsEmptyIsKnown(t *testing.T) {
 	s := source(t, nothing, cluster()).Of(t.Context(), cluster())
 	for name, isNil := range map[string]bool{
-		"Services": s.Services == nil, "Slices": s.Slices == nil, "Secrets": s.Secrets == nil, "ConfigMaps": s.ConfigMaps == nil,
+		"Pods": s.Pods == nil, "Services": s.Services == nil, "Slices": s.Slices == nil, "Secrets": s.Secrets == nil, "ConfigMaps": s.ConfigMaps == nil,
 		"Claims": s.Claims == nil, "Accounts": s.Accounts == nil, "Roles": s.Roles == nil, "Bindings": s.Bindings == nil, "Policies": s.Policies == nil,
 		"Nodes": s.Nodes == nil, "StorageClasses": s.StorageClasses == nil, "IngressClasses": s.IngressClasses == nil,
 		"Deployments": s.Operator.Deployments == nil, "CRDFields": s.Operator.CRDFields == nil,
@@ -101,7 +101,9 @@ func TestTheChain(t *testing.T) {
 	made := &rayv1.RayCluster{ObjectMeta: controlled("RayJob", "made", "uid-j")}
 	shared := cluster()
 	uses := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "uses", UID: "uid-uses"}, Status: rayv1.RayJobStatus{RayClusterName: "c"}}
-	objects := []client.Object{job, made, shared, uses,
+	selects := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "selects", UID: "uid-selects"},
+		Spec: rayv1.RayJobSpec{ClusterSelector: map[string]string{rayv1.LabelCluster: "c"}}}
+	objects := []client.Object{job, made, shared, uses, selects,
 		&corev1.Pod{ObjectMeta: controlled("RayCluster", "of-made", "uid-made")},
 		&corev1.Pod{ObjectMeta: controlled("RayCluster", "of-shared", "uid-c")},
 		&corev1.Pod{ObjectMeta: controlled("RayCluster", "of-another", "uid-another")},
@@ -114,6 +116,7 @@ func TestTheChain(t *testing.T) {
 	}{
 		{job, []string{"made"}, []string{"of-made"}},
 		{uses, []string{"c"}, []string{"of-shared"}},
+		{selects, []string{"c"}, []string{"of-shared"}},
 		{shared, []string{"c"}, []string{"of-shared"}},
 	} {
 		s := source(t, nothing, objects...).Of(t.Context(), tc.of)

@@ -25,7 +25,7 @@ func connectionRules() []objectRule {
 		{"head-service-foreign", Blocking, headServiceForeign},
 		{"head-service-selector", Blocking, headServiceSelector},
 		{"head-service-port", Blocking, headServicePort},
-		{"head-not-ready", Passing, headNotReady},
+
 		{"service-no-endpoints", Passing, serviceNoEndpoints},
 		{"policy-blocks-gcs", Blocking, policyBlocksGCS},
 		{"policy-blocks-dns", Blocking, policyBlocksDNS},
@@ -142,8 +142,8 @@ func headServiceSelector(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "SelectorMismatch", Object: "Service " + service.Name,
 			Message: fmt.Sprintf("its selector differs from the labels of Pod %s in %s", head.Name, list(keys)),
-			Cause: fmt.Sprintf("Service %s does not find the head Pod %s: they "+
-				"differ in %s.", service.Name, head.Name, list(keys)),
+			Cause: fmt.Sprintf("Service %s does not find the head Pod %s of RayCluster %s: they "+
+				"differ in %s.", service.Name, head.Name, cluster.Name, list(keys)),
 			Next: fmt.Sprintf("Take %s out of metadata.labels in spec.headGroupSpec.template of RayCluster %s if it stands "+
 				"there, and delete Service %s, so that the "+
 				"operator makes it anew.", list(keys), cluster.Name, service.Name)})
@@ -154,28 +154,6 @@ func headServiceSelector(s *Snapshot) []Finding {
 // differing are the keys of a selector for which the labels have another value or none.
 func differing(selector, labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(selector)), func(key string) bool { return labels[key] == selector[key] })
-}
-
-// headNotReady is silent where the rules about Pods say why, and where applications do: without them the head of a RayService
-// is not ready. It goes by Ray's own container: beside it a submitter may have ended.
-func headNotReady(s *Snapshot) []Finding {
-	var findings []Finding
-	for _, cluster := range s.settled() {
-		head := s.head(cluster)
-		if head == nil || !s.runs(head, starting) || rayContainer(head).Ready || s.troubled(head) || len(serveAppUnhealthy(s)) > 0 {
-			continue
-		}
-		message := "it is not ready"
-		if c := condition(head, corev1.PodReady); c != nil && c.Message != "" {
-			message = oneLine(c.Message)
-		}
-		findings = append(findings, Finding{Reason: rayv1.ReasonContainersNotReady, Object: "Pod " + head.Name, Message: message,
-			Cause: fmt.Sprintf("The head Pod %s of RayCluster %s runs and is not ready, so Ray on it does not answer "+
-				"its probes.", head.Name, cluster.Name),
-			Next: fmt.Sprintf("Read \"kubectl describe pod %s\" for the probe that fails, and \"kubectl logs %s\" for "+
-				"what Ray says.", head.Name, head.Name)})
-	}
-	return findings
 }
 
 // serviceNoEndpoints is about a head Service that does not know a head which is ready. Where the head is not, or the

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -35,18 +36,18 @@ func objectRules() []objectRule {
 // Findings are all that the rules have to say about a Snapshot, worst first. There is at most one finding for each Pod, and
 // none where that of another object is the reason.
 func Findings(s *Snapshot) []Finding {
-	var findings []Finding
-	found := map[string]bool{}
+	s = s.indexed()
+	var objects []Finding
 	for rank, rule := range objectRules() {
 		for _, finding := range rule.find(s) {
 			finding.ID, finding.Severity, finding.rank = rule.id, rule.severity, rank
-			findings = append(findings, finding)
-			found[rule.id] = true
+			objects = append(objects, finding)
 		}
 	}
-	for _, finding := range podFindings(s) {
-		if !found[finding.ID] && !slices.ContainsFunc(reasonsFor()[finding.ID], func(id string) bool { return found[id] }) {
-			findings = append(findings, finding)
+	findings := slices.Clone(objects)
+	for _, p := range podFindings(s) {
+		if !slices.ContainsFunc(objects, func(f Finding) bool { return s.consequence(p, f) }) {
+			findings = append(findings, p.Finding)
 		}
 	}
 	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity >= Passing }) {
@@ -76,6 +77,54 @@ func unexplained(s *Snapshot) []Finding {
 			rank: len(objectRules())})
 	}
 	return findings
+}
+
+// consequence tells whether what was found about a Pod follows from what was found about another object: one of a kind that can be the
+// reason, and one that the Pod has to do with.
+func (s *Snapshot) consequence(p podTrouble, f Finding) bool {
+	if f.ID != p.ID && !slices.Contains(reasonsFor()[p.ID], f.ID) {
+		return false
+	}
+	kind, name, _ := strings.Cut(f.Object, " ")
+	cluster := p.pod.Labels[rayv1.LabelCluster]
+	switch kind {
+	case "Pod":
+		other := named(s.Pods, name)
+		return other != nil && (other.Name == p.pod.Name || cluster != "" && other.Labels[rayv1.LabelCluster] == cluster)
+	case kindSecret, kindConfigMap, kindClaim:
+		return names(p.Message, name) || needs(p.pod, kind, name)
+	case rayv1.KindRayCluster:
+		return name == cluster
+	default:
+		return cluster != "" && names(f.Message+" "+f.Cause, rayv1.KindRayCluster+" "+cluster)
+	}
+}
+
+// needs tells whether a Pod refers to an object.
+func needs(pod *corev1.Pod, kind, name string) bool {
+	if kind == kindClaim {
+		return slices.Contains(claimsOf(pod), name)
+	}
+	return slices.ContainsFunc(podReferences("", "", &pod.Spec), func(r reference) bool { return r.kind == kind && r.name == name })
+}
+
+// names tells whether a name stands in a text, and not only as a part of a longer one.
+func names(text, name string) bool {
+	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	for from := 0; name != ""; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		before, after := text[:from+at], text[from+at+len(name):]
+		from += at + len(name)
+		begins := before == "" || !strings.ContainsAny(before[len(before)-1:], inNames+".")
+		ends := after == "" || !strings.ContainsAny(after[:1], inNames) && (after[0] != '.' || len(after) == 1 || !strings.ContainsAny(after[1:2], inNames))
+		if begins && ends {
+			return true
+		}
+	}
+	return false
 }
 
 // reasonsFor are the findings about other objects of which one about a Pod is the consequence, by the id of the latter.

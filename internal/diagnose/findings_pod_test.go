@@ -98,8 +98,18 @@ func TestPodFindings(t *testing.T) {
 		"a probe that fails":                 {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)))}, events: []corev1.Event{podEvent("Unhealthy", "Readiness probe failed: 503")}, want: idProbeFailing},
 		"a container that starts, not ready": {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))}},
 		"an init container that waits": {pod: []func(*corev1.Pod){func(pod *corev1.Pod) {
-			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "prepare", State: runningSince(time.Hour)}}
 		}}, want: idInitWaits},
+		"a worker that waits for a head of which nothing is known": {pod: []func(*corev1.Pod){func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
+		}}},
+		"a tag that looks like a refusal": {pod: []func(*corev1.Pod){pull("pulling img:401: no space left on device")}, want: idImagePull},
+		"a proxy that times out":          {pod: []func(*corev1.Pod){pull("403 Forbidden after i/o timeout")}, want: idRegistryUnreachable},
+		"a volume on another node": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{
+			podEvent("FailedAttachVolume", `Multi-Attach error for volume "pv" Volume is already used by pod(s) q`),
+			podEvent("FailedMount", "Unable to attach or mount volumes: timed out")}, want: idMultiAttach},
+		"a volume of another node":        {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity.")}, want: idVolumeNodeConflict},
+		"a volume of another zone":        {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) had no available volume zone.")}, want: idVolumeNodeConflict},
 		"a node that takes long":          {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode, aged(time.Hour), with(corev1.PodScheduled, corev1.ConditionTrue, "", "", 0)}, want: idSlowStart},
 		"a volume that cannot be mounted": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", "MountVolume.SetUp failed: exit status 32")}, want: idVolumeNotMounted},
 		"a Secret that is to be mounted":  {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "s" not found`)}, want: idSecretMissing},

@@ -61,6 +61,9 @@ type Snapshot struct {
 	Dashboards map[string]Dashboard
 	// Gaps are the parts that could not be read.
 	Gaps []Gap
+
+	// index is what many rules ask for, or nil. Only the copy that Findings works on has one.
+	index *index
 }
 
 // Keys are the keys of Secrets or ConfigMaps by the name of the object.

@@ -170,10 +170,7 @@ func (s *Snapshot) runs(pod *corev1.Pod, age time.Duration) bool {
 }
 
 // troubled tells whether the rules about single Pods have something to say about the Pod.
-func (s *Snapshot) troubled(pod *corev1.Pod) bool {
-	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(s.eventsAbout("Pod", pod.Name)), Now: s.Now})
-	return finding.Found()
-}
+func (s *Snapshot) troubled(pod *corev1.Pod) bool { return s.trouble(pod).Found() }
 
 // clusterTroubled tells whether the operator reports trouble of a cluster, or one of its Pods is in trouble.
 func (s *Snapshot) clusterTroubled(cluster *rayv1.RayCluster) bool {
@@ -189,6 +186,9 @@ func (s *Snapshot) clusterTroubled(cluster *rayv1.RayCluster) bool {
 }
 
 func (s *Snapshot) eventsAbout(kind, name string) []corev1.Event {
+	if s.index != nil {
+		return slices.Clone(s.index.events[involved{kind, name}])
+	}
 	var events []corev1.Event
 	for i := range s.Events {
 		if about := s.Events[i].InvolvedObject; about.Kind == kind && about.Name == name {

@@ -108,11 +108,12 @@ func headServiceMissing(s *Snapshot) []Finding {
 	return findings
 }
 
+// headServiceForeign serves where no operator says so. What the operator says is told by name-collision.
 func headServiceForeign(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
 		service := s.headService(cluster)
-		if service == nil {
+		if service == nil || collides(cluster) {
 			continue
 		}
 		owner := metav1.GetControllerOf(service)
@@ -129,10 +130,25 @@ func headServiceForeign(s *Snapshot) []Finding {
 	return findings
 }
 
+// ownHeadService is the head Service of a cluster if it is the operator's work, or nil. How a Service of somebody else looks is no fault:
+// that it is there is.
+func (s *Snapshot) ownHeadService(cluster *rayv1.RayCluster) *corev1.Service {
+	service := s.headService(cluster)
+	if service == nil || collides(cluster) || !metav1.IsControlledBy(service, cluster) {
+		return nil
+	}
+	return service
+}
+
+// collides tells whether the operator says that objects of others stand in the way of a cluster.
+func collides(cluster *rayv1.RayCluster) bool {
+	return clusterObject(cluster).condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil
+}
+
 func headServiceSelector(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
-		service, head := s.headService(cluster), s.head(cluster)
+		service, head := s.ownHeadService(cluster), s.head(cluster)
 		if service == nil || head == nil {
 			continue
 		}
@@ -161,7 +177,7 @@ func differing(selector, labels map[string]string) []string {
 func serviceNoEndpoints(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
-		service, head := s.headService(cluster), s.head(cluster)
+		service, head := s.ownHeadService(cluster), s.head(cluster)
 		if s.Slices == nil || service == nil || head == nil || s.readyFor(head) < settling || len(service.Spec.Selector) == 0 ||
 			len(differing(service.Spec.Selector, head.Labels)) > 0 || s.hasEndpoint(service) {
 			continue

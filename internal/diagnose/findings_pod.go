@@ -155,7 +155,6 @@ func sidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-
 // newest is the last event of a reason, or nil.
 func newest(events []corev1.Event, reason string) *corev1.Event {
 	var last *corev1.Event
@@ -166,7 +165,6 @@ func newest(events []corev1.Event, reason string) *corev1.Event {
 	}
 	return last
 }
-
 
 // podCause returns the cause and the next step of a Pod's finding where they can be more exact than the catalogue's.
 func podCause(s *Snapshot, pod *corev1.Pod, finding Finding) (cause, next string) {

@@ -155,6 +155,19 @@ func TestRightsOfTheAutoscaler(t *testing.T) {
 			demo(s).Spec.HeadGroupSpec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
 		}, []string{"autoscaler-rights-missing RayCluster demo"}},
 		"a ClusterRole, which is not known": {func(s *Snapshot) { s.Bindings[0].RoleRef.Kind = "ClusterRole" }, nil},
+		"no binding, because the operator was refused before": {func(s *Snapshot) {
+			s.Bindings = []*rbacv1.RoleBinding{}
+			refusedWith(forbiddenText)(s)
+		}, []string{"operator-forbidden RayCluster demo"}},
+		"no binding, because the operator is down": {func(s *Snapshot) {
+			s.Bindings, s.Operator.Deployments[0].Status.AvailableReplicas = []*rbacv1.RoleBinding{}, 0
+		}, []string{"operator-unavailable Deployment ray-system/heliostat"}},
+		"no binding, and an autoscaler that has ended for it": {func(s *Snapshot) {
+			s.Bindings = []*rbacv1.RoleBinding{}
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "Error", "head: Pod demo-head: Error: container autoscaler: exit code 1")
+			headOf(s).Spec.RestartPolicy = corev1.RestartPolicyNever
+			headOf(s).Status.ContainerStatuses[1] = corev1.ContainerStatus{Name: "autoscaler", State: terminated(1, "Error", "")}
+		}, []string{"autoscaler-rights-missing ServiceAccount demo"}},
 		"no autoscaler": {func(s *Snapshot) {
 			demo(s).Spec.EnableInTreeAutoscaling = nil
 			s.Bindings = []*rbacv1.RoleBinding{}

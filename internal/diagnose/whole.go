@@ -172,14 +172,19 @@ func (s *Snapshot) runs(pod *corev1.Pod, age time.Duration) bool {
 // troubled tells whether the rules about single Pods have something to say about the Pod.
 func (s *Snapshot) troubled(pod *corev1.Pod) bool { return s.trouble(pod).Found() }
 
+// heldBack tells whether the operator says that it cannot make all that a cluster needs.
+func (s *Snapshot) heldBack(cluster *rayv1.RayCluster) bool {
+	o := clusterObject(cluster)
+	stalled := o.condition(rayv1.ConditionStalled, metav1.ConditionTrue)
+	return stalled != nil && slices.ContainsFunc(failedWrites(), func(p string) bool { return strings.HasPrefix(stalled.Reason, p) }) ||
+		o.condition(rayv1.ConditionValid, metav1.ConditionFalse) != nil || collides(cluster) ||
+		o.condition(rayv1.ConditionStorageReady, metav1.ConditionFalse) != nil ||
+		slices.ContainsFunc(s.refusals(), func(r refusal) bool { return r.object == o.String() })
+}
+
 // clusterTroubled tells whether the operator reports trouble of a cluster, or one of its Pods is in trouble.
 func (s *Snapshot) clusterTroubled(cluster *rayv1.RayCluster) bool {
-	o := clusterObject(cluster)
-	return o.condition(rayv1.ConditionStalled, metav1.ConditionTrue) != nil ||
-		o.condition(rayv1.ConditionValid, metav1.ConditionFalse) != nil ||
-		o.condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil ||
-		o.condition(rayv1.ConditionStorageReady, metav1.ConditionFalse) != nil ||
-		slices.ContainsFunc(s.refusals(), func(r refusal) bool { return r.object == o.String() }) ||
+	return s.heldBack(cluster) || clusterObject(cluster).condition(rayv1.ConditionStalled, metav1.ConditionTrue) != nil ||
 		slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool {
 			return pod.Labels[rayv1.LabelCluster] == cluster.Name && s.troubled(pod)
 		})

@@ -55,10 +55,28 @@ func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
 		return slowPod(s, pod, s.eventsAbout("Pod", pod.Name))
 	}
 	log := s.Logs[LogKey(pod.Name, containerIn(finding.Message))]
-	finding.ID = identify(finding.Reason, s.decisive(pod, finding.Message), log, s.impossible(pod))
+	finding.ID = identify(finding.Reason, s.decisive(pod, finding.Message), cmp.Or(log, s.logOfAnother(pod, finding)), s.impossible(pod))
 	finding.Cause, finding.Next = podCause(s, pod, finding)
 	finding.Message = withLastWords(finding.Message, log)
 	return finding
+}
+
+// logOfAnother is the log of a Pod of the same group that fails in the same way, or empty. Not all logs of a large group are read.
+func (s *Snapshot) logOfAnother(pod *corev1.Pod, finding Finding) string {
+	name := containerIn(finding.Message)
+	if name == "" || !isRayNode(pod) {
+		return ""
+	}
+	for _, other := range s.Pods {
+		log := s.Logs[LogKey(other.Name, name)]
+		if log == "" || other.Labels[rayv1.LabelCluster] != pod.Labels[rayv1.LabelCluster] || other.Labels[rayv1.LabelGroup] != pod.Labels[rayv1.LabelGroup] {
+			continue
+		}
+		if trouble := s.trouble(other); trouble.Reason == finding.Reason && trouble.Message == finding.Message {
+			return log
+		}
+	}
+	return ""
 }
 
 // containerIn is the container that the message of a Pod's finding is about, or empty. What another container writes says nothing about

@@ -157,6 +157,21 @@ func TestTheLogOfAContainerIsEvidence(t *testing.T) {
 	}
 }
 
+// TestAlikeIsToldAlike has two workers that end in the same way, and the log of one.
+func TestAlikeIsToldAlike(t *testing.T) {
+	ends := rayIs(waiting("CrashLoopBackOff", ""), terminated(1, "Error", ""))
+	ends.RestartCount = 3
+	first, second := rayPod(inPhase(corev1.PodRunning, ends)), rayPod(inPhase(corev1.PodRunning, ends))
+	second.Name = "q"
+	s := &Snapshot{Now: now, Pods: []*corev1.Pod{first, second}, Logs: map[string]string{LogKey("p", "ray"): "Version mismatch: 3.10 and 3.11"}}
+	if diff := cmp.Diff([]string{"version-skew Pod p", "version-skew Pod q"}, told(Findings(s))); diff != "" {
+		t.Error(diff)
+	}
+	if folded := Fold(Findings(s)); len(folded) != 1 {
+		t.Errorf("told in %d findings", len(folded))
+	}
+}
+
 // TestTheCatalogueIsWhole guards the guide: an id stands there once, with words for every column.
 func TestTheCatalogueIsWhole(t *testing.T) {
 	seen := map[string]bool{}

@@ -120,6 +120,10 @@ func TestReferences(t *testing.T) {
 			s.Jobs[0].Spec.ClusterSelector, s.Jobs[0].Status.RayClusterName = nil, ""
 			s.Jobs[0].Spec.RayClusterSpec = &rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{Spec: envFrom("other")}}}
 		}, []string{"secret-missing Secret other"}},
+		"the Secret of a cluster that a service has yet to make": {func(s *Snapshot) {
+			s.Clusters, s.Jobs, s.Pods = nil, nil, nil
+			s.Service.Spec.RayClusterConfig = rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{Spec: envFrom("other")}}}
+		}, []string{"secret-missing Secret other"}},
 		"an account": {worker(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "robot" }), []string{"service-account-missing ServiceAccount robot"}},
 		"a claim":    {func(s *Snapshot) { s.Claims = []*corev1.PersistentVolumeClaim{} }, []string{"claim-missing PersistentVolumeClaim data"}},
 	})

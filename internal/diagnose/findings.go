@@ -44,9 +44,12 @@ func Findings(s *Snapshot) []Finding {
 			objects = append(objects, finding)
 		}
 	}
-	findings := slices.Clone(objects)
+	findings, reasons := slices.Clone(objects), reasonsFor()
 	for _, p := range podFindings(s) {
-		if !slices.ContainsFunc(objects, func(f Finding) bool { return s.consequence(p, f) }) {
+		follows := func(f Finding) bool {
+			return (f.ID == p.ID || slices.Contains(reasons[p.ID], f.ID)) && s.related(p, f)
+		}
+		if !slices.ContainsFunc(objects, follows) {
 			findings = append(findings, p.Finding)
 		}
 	}
@@ -79,12 +82,8 @@ func unexplained(s *Snapshot) []Finding {
 	return findings
 }
 
-// consequence tells whether what was found about a Pod follows from what was found about another object: one of a kind that can be the
-// reason, and one that the Pod has to do with.
-func (s *Snapshot) consequence(p podTrouble, f Finding) bool {
-	if f.ID != p.ID && !slices.Contains(reasonsFor()[p.ID], f.ID) {
-		return false
-	}
+// related tells whether what was found about another object has to do with a Pod.
+func (s *Snapshot) related(p podTrouble, f Finding) bool {
 	kind, name, _ := strings.Cut(f.Object, " ")
 	cluster := p.pod.Labels[rayv1.LabelCluster]
 	switch kind {

@@ -32,7 +32,7 @@ type reference struct {
 	pulls bool
 }
 
-// references are those of all Pods that are to be made: of living clusters, of jobs that have none yet, and of submitters.
+// references are those of all Pods that are to be made: of living clusters, of jobs and services that have none yet, and of submitters.
 func (s *Snapshot) references() []reference {
 	var all []reference
 	for _, cluster := range s.living() {
@@ -49,6 +49,9 @@ func (s *Snapshot) references() []reference {
 		if template := job.Spec.SubmitterPodTemplate; template != nil && submits(job) {
 			all = append(all, podReferences(o.String(), "spec.submitterPodTemplate", &template.Spec)...)
 		}
+	}
+	if service := s.serving(); service != nil && len(s.Clusters) == 0 {
+		all = append(all, clusterReferences(serviceObject(service).String(), "spec.rayClusterConfig", &service.Spec.RayClusterConfig)...)
 	}
 	slices.SortStableFunc(all, func(a, b reference) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.key, b.key), cmp.Compare(a.in, b.in), cmp.Compare(a.path, b.path))

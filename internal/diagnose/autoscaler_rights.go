@@ -14,8 +14,8 @@ func autoscalerRightsMissing(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.autoscalers() {
 		object, why := s.autoscalerRights(cluster)
-		if why == "" {
-			continue
+		if why == "" || s.heldBack(cluster) || s.operatorDown() {
+			continue // what the operator has not come to make is missing for that reason
 		}
 		findings = append(findings, Finding{Reason: "AutoscalerForbidden", Object: object, Message: why,
 			Cause: fmt.Sprintf("The autoscaler of RayCluster %s cannot read its Pods or write its "+

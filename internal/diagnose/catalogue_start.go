@@ -33,7 +33,7 @@ func startEntries() []Entry {
 		{ID: idContainerExits, Symptom: "`CrashLoopBackOff`, or containers that have ended",
 			Cause: "The container ends by itself; the evidence has its exit code and last words.",
 			Next:  "Read its log with `kubectl ray logs` or `kubectl logs --previous`, and correct what it names."},
-		{ID: idProbeFailing, Symptom: "A container runs and is not ready",
+		{ID: idProbeFailing, Symptom: "A container runs and is not ready; where it is the head's, workers wait and jobs are not submitted",
 			Cause: "A probe of the container fails; the evidence says which, and with what answer.",
 			Next:  "Look at the log of the container; if Ray is only slow to start, raise `failureThreshold` of the probe in the Pod template."},
 		{ID: idInitWaits, Symptom: "A Pod stays in `Init`",

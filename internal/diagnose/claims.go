@@ -124,34 +124,61 @@ func claimPending(s *Snapshot) []Finding {
 		if why := s.provisionTrouble(claim); why != "" {
 			findings = append(findings, Finding{Reason: "ClaimPending", Object: kindClaim + " " + claim.Name, Message: why,
 				Cause: fmt.Sprintf("PersistentVolumeClaim %s has no volume: %s.", claim.Name, strings.TrimSuffix(why, ".")),
-				Next: fmt.Sprintf("Read \"kubectl describe pvc %s\" and the log of the storage driver behind its "+
-					"StorageClass; Pods that use the "+
-					"claim start when it is Bound.", claim.Name)})
+				Next:  s.pendingNext(claim)})
 		}
 	}
 	return findings
 }
 
-// provisionTrouble is why a claim has no volume yet. That it waits for its first Pod is none.
+// classOf is the StorageClass that a claim names, or nil.
+func (s *Snapshot) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	if claim.Spec.StorageClassName == nil {
+		return nil
+	}
+	return named(s.StorageClasses, *claim.Spec.StorageClassName)
+}
+
+func byHand(class *storagev1.StorageClass) bool {
+	return class != nil && class.Provisioner == noProvisioner
+}
+
+func (s *Snapshot) pendingNext(claim *corev1.PersistentVolumeClaim) string {
+	if class := s.classOf(claim); byHand(class) {
+		return fmt.Sprintf("Create a PersistentVolume of StorageClass %s that fits PersistentVolumeClaim %s, or create the claim anew with "+
+			"a lower spec.resources.requests.storage.", class.Name, claim.Name)
+	}
+	return fmt.Sprintf("Read \"kubectl describe pvc %s\" and the log of the storage driver behind its "+
+		"StorageClass; Pods that use the "+
+		"claim start when it is Bound.", claim.Name)
+}
+
+// provisionTrouble is why a claim has no volume yet. That it waits for its first Pod is none. Where volumes are made by hand, an event
+// says only that nothing makes them.
 func (s *Snapshot) provisionTrouble(claim *corev1.PersistentVolumeClaim) string {
+	class, failure := s.classOf(claim), s.provisionFailure(claim)
+	waits := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
+		claim.Annotations[annotationSelectedNode] == ""
+	young := s.youngerThan(claim.CreationTimestamp, provisioning)
+	switch {
+	case byHand(class) && (failure != "" || !waits && !young):
+		return fmt.Sprintf("volumes of StorageClass %s are made by hand, and none fits", class.Name)
+	case failure != "":
+		return failure
+	case class == nil, waits, young:
+		return ""
+	default:
+		return fmt.Sprintf("provisioner %s of StorageClass %s does not answer", class.Provisioner, class.Name)
+	}
+}
+
+// provisionFailure is what an event says about the making of a claim's volume, or empty.
+func (s *Snapshot) provisionFailure(claim *corev1.PersistentVolumeClaim) string {
 	for _, event := range s.eventsAbout(kindClaim, claim.Name) {
 		if (event.Reason == "ProvisioningFailed" || event.Reason == "FailedBinding") && s.recent(&event) {
 			return shortened(event.Message)
 		}
 	}
-	if s.StorageClasses == nil || claim.Spec.StorageClassName == nil || s.youngerThan(claim.CreationTimestamp, provisioning) {
-		return ""
-	}
-	class := named(s.StorageClasses, *claim.Spec.StorageClassName)
-	waits := class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
-	switch {
-	case class == nil, waits && claim.Annotations[annotationSelectedNode] == "":
-		return ""
-	case class.Provisioner == noProvisioner:
-		return fmt.Sprintf("volumes of StorageClass %s are made by hand, and none fits", class.Name)
-	default:
-		return fmt.Sprintf("provisioner %s of StorageClass %s does not answer", class.Provisioner, class.Name)
-	}
+	return ""
 }
 
 // claimOnSeveralNodes is silent while all Pods run: there are drivers that allow more than the access mode says.

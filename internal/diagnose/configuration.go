@@ -89,9 +89,7 @@ func specPartlyServed(s *Snapshot) []Finding {
 // nameCollision goes by the condition Stalled where there is none of its own, unless that repeats what a RayCluster says.
 func nameCollision(s *Snapshot) []Finding {
 	var findings []Finding
-	collides := func(cluster *rayv1.RayCluster) bool {
-		return clusterObject(cluster).condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil
-	}
+
 	repeated := slices.ContainsFunc(s.Clusters, collides)
 	for _, o := range s.objects() {
 		c := o.condition(rayv1.ConditionNameCollision, metav1.ConditionTrue)
@@ -103,7 +101,7 @@ func nameCollision(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: c.Reason, Object: o.String(), Message: oneLine(c.Message),
 			Cause: fmt.Sprintf("Objects that do not belong to %s stand under names or labels which it needs: %s.", o, strings.TrimSuffix(oneLine(c.Message), ".")),
-			Next:  fmt.Sprintf("Rename or delete those objects if nobody needs them, or give %s another metadata.name.", o)})
+			Next:  collisionNext(o, c.Message)})
 	}
 	return findings
 }
@@ -114,8 +112,12 @@ func missing(kind string) func(*Snapshot) []Finding {
 		if !s.knows(kind) {
 			return nil
 		}
+		denied := s.imageDenied()
 		var absent []reference
 		for _, r := range s.references() {
+			if r.pulls && !denied {
+				continue // the kubelet goes on without it, and for public images that is well
+			}
 			if r.kind == kind && !s.has(kind, r.name) {
 				r.key = "" // what is not there is one thing, whatever keys are asked for
 				absent = append(absent, r)

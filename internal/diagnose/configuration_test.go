@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -54,8 +55,17 @@ func TestSpecs(t *testing.T) {
 }
 
 func TestReferences(t *testing.T) {
-	worker := func(change func(*corev1.PodSpec)) func(*Snapshot) {
-		return func(s *Snapshot) { change(&demo(s).Spec.WorkerGroupSpecs[0].Template.Spec) }
+	worker := func(change func(*corev1.PodSpec), groups ...func(*rayv1.WorkerGroupSpec)) func(*Snapshot) {
+		return func(s *Snapshot) {
+			change(&demo(s).Spec.WorkerGroupSpecs[0].Template.Spec)
+			for _, group := range groups {
+				group(&demo(s).Spec.WorkerGroupSpecs[0])
+			}
+		}
+	}
+	envFrom := func(secret string) corev1.PodSpec {
+		return corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}}}}
 	}
 	volume := func(source corev1.VolumeSource) func(*Snapshot) {
 		return worker(func(pod *corev1.PodSpec) {
@@ -72,7 +82,17 @@ func TestReferences(t *testing.T) {
 		"the Secret of a variable": {func(s *Snapshot) { delete(s.Secrets, "creds") }, []string{"secret-missing Secret creds"}},
 		"the Secret of a variable that is optional": {from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: named("nope"), Optional: ptr.To(true)}}), nil},
-		"the Secret for pulling images":     {func(s *Snapshot) { delete(s.Secrets, "pull") }, []string{"secret-missing Secret pull"}},
+		"the Secret for pulling images that all may have": {func(s *Snapshot) { delete(s.Secrets, "pull") }, nil},
+		"the Secret for pulling images that are refused": {func(s *Snapshot) {
+			delete(s.Secrets, "pull")
+			headOf(s).Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "ray-head", State: waiting("ImagePullBackOff", "403 Forbidden")}
+		}, []string{"secret-missing Secret pull"}},
+		"the Secret of a group that is suspended": {worker(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "robot" }, func(g *rayv1.WorkerGroupSpec) {
+			g.Suspend = ptr.To(true)
+		}), nil},
+		"the Secret of a group without replicas": {worker(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "robot" }, func(g *rayv1.WorkerGroupSpec) {
+			g.Replicas = ptr.To[int32](0)
+		}), nil},
 		"the Secret of the token":           {func(s *Snapshot) { delete(s.Secrets, "token") }, []string{"secret-missing Secret token"}},
 		"the key of the token":              {func(s *Snapshot) { s.Secrets["token"] = []string{"token"} }, []string{"key-missing Secret token"}},
 		"the Secret of a volume":            {volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}), []string{"secret-missing Secret tls"}},
@@ -94,12 +114,15 @@ func TestReferences(t *testing.T) {
 				SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named("redis"), Key: "password"}}}}
 		}, []string{"secret-missing Secret redis"}},
 		"the Secret of a submitter": {func(s *Snapshot) {
-			s.Jobs[0].Spec.SubmitterPodTemplate = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{named("other")}}}
+			s.Jobs[0].Spec.SubmitterPodTemplate = &corev1.PodTemplateSpec{Spec: envFrom("other")}
 		}, []string{"secret-missing Secret other"}},
 		"the Secret of a cluster that a job has yet to make": {func(s *Snapshot) {
 			s.Jobs[0].Spec.ClusterSelector, s.Jobs[0].Status.RayClusterName = nil, ""
-			s.Jobs[0].Spec.RayClusterSpec = &rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				ImagePullSecrets: []corev1.LocalObjectReference{named("other")}}}}}
+			s.Jobs[0].Spec.RayClusterSpec = &rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{Spec: envFrom("other")}}}
+		}, []string{"secret-missing Secret other"}},
+		"the Secret of a cluster that a service has yet to make": {func(s *Snapshot) {
+			s.Clusters, s.Jobs, s.Pods = nil, nil, nil
+			s.Service.Spec.RayClusterConfig = rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{Template: corev1.PodTemplateSpec{Spec: envFrom("other")}}}
 		}, []string{"secret-missing Secret other"}},
 		"an account": {worker(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "robot" }), []string{"service-account-missing ServiceAccount robot"}},
 		"a claim":    {func(s *Snapshot) { s.Claims = []*corev1.PersistentVolumeClaim{} }, []string{"claim-missing PersistentVolumeClaim data"}},
@@ -146,6 +169,10 @@ func TestClaims(t *testing.T) {
 		}), []string{"claim-pending PersistentVolumeClaim data"}},
 		"a class without a provisioner": {pending(func(s *Snapshot, _ *corev1.PersistentVolumeClaim) {
 			s.StorageClasses[0].Provisioner = noProvisioner
+		}), []string{"claim-pending PersistentVolumeClaim data"}},
+		"a class without a provisioner, and an event that says so": {pending(func(s *Snapshot, _ *corev1.PersistentVolumeClaim) {
+			s.StorageClasses[0].Provisioner = noProvisioner
+			s.Events = []corev1.Event{event("PersistentVolumeClaim", "data", "ProvisioningFailed", "no volume plugin matched name", time.Minute)}
 		}), []string{"claim-pending PersistentVolumeClaim data"}},
 		"a claim that is young": {pending(func(_ *Snapshot, c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = ago(90 * time.Second) }), nil},
 		"classes that could not be read": {pending(func(s *Snapshot, c *corev1.PersistentVolumeClaim) {
@@ -217,5 +244,26 @@ func TestNotesComeLast(t *testing.T) {
 	want := []Severity{Blocking, Passing, Note}
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestVolumesByHandNeedAPerson(t *testing.T) {
+	s := healthy()
+	s.Claims[0].Status.Phase, s.StorageClasses[0].Provisioner = corev1.ClaimPending, noProvisioner
+	s.Events = []corev1.Event{event("PersistentVolumeClaim", "data", "ProvisioningFailed", "no volume plugin matched name", time.Minute)}
+	found := Findings(s)
+	want := "Create a PersistentVolume of StorageClass standard that fits PersistentVolumeClaim data, or create the claim anew with a lower spec.resources.requests.storage."
+	if len(found) != 1 || found[0].Next != want {
+		t.Errorf("got %+v\nwant next %q", found, want)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	secrets, configMaps := healthy().Needs()
+	if diff := cmp.Diff([]string{"creds", "pull", "token"}, secrets); diff != "" {
+		t.Errorf("Secrets: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"settings"}, configMaps); diff != "" {
+		t.Errorf("ConfigMaps: %s", diff)
 	}
 }

@@ -25,7 +25,7 @@ func connectionRules() []objectRule {
 		{"head-service-foreign", Blocking, headServiceForeign},
 		{"head-service-selector", Blocking, headServiceSelector},
 		{"head-service-port", Blocking, headServicePort},
-		{"head-not-ready", Passing, headNotReady},
+
 		{"service-no-endpoints", Passing, serviceNoEndpoints},
 		{"policy-blocks-gcs", Blocking, policyBlocksGCS},
 		{"policy-blocks-dns", Blocking, policyBlocksDNS},
@@ -108,11 +108,12 @@ func headServiceMissing(s *Snapshot) []Finding {
 	return findings
 }
 
+// headServiceForeign serves where no operator says so. What the operator says is told by name-collision.
 func headServiceForeign(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
 		service := s.headService(cluster)
-		if service == nil {
+		if service == nil || collides(cluster) {
 			continue
 		}
 		owner := metav1.GetControllerOf(service)
@@ -129,10 +130,25 @@ func headServiceForeign(s *Snapshot) []Finding {
 	return findings
 }
 
+// ownHeadService is the head Service of a cluster if it is the operator's work, or nil. How a Service of somebody else looks is no fault:
+// that it is there is.
+func (s *Snapshot) ownHeadService(cluster *rayv1.RayCluster) *corev1.Service {
+	service := s.headService(cluster)
+	if service == nil || collides(cluster) || !metav1.IsControlledBy(service, cluster) {
+		return nil
+	}
+	return service
+}
+
+// collides tells whether the operator says that objects of others stand in the way of a cluster.
+func collides(cluster *rayv1.RayCluster) bool {
+	return clusterObject(cluster).condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil
+}
+
 func headServiceSelector(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
-		service, head := s.headService(cluster), s.head(cluster)
+		service, head := s.ownHeadService(cluster), s.head(cluster)
 		if service == nil || head == nil {
 			continue
 		}
@@ -142,8 +158,8 @@ func headServiceSelector(s *Snapshot) []Finding {
 		}
 		findings = append(findings, Finding{Reason: "SelectorMismatch", Object: "Service " + service.Name,
 			Message: fmt.Sprintf("its selector differs from the labels of Pod %s in %s", head.Name, list(keys)),
-			Cause: fmt.Sprintf("Service %s does not find the head Pod %s: they "+
-				"differ in %s.", service.Name, head.Name, list(keys)),
+			Cause: fmt.Sprintf("Service %s does not find the head Pod %s of RayCluster %s: they "+
+				"differ in %s.", service.Name, head.Name, cluster.Name, list(keys)),
 			Next: fmt.Sprintf("Take %s out of metadata.labels in spec.headGroupSpec.template of RayCluster %s if it stands "+
 				"there, and delete Service %s, so that the "+
 				"operator makes it anew.", list(keys), cluster.Name, service.Name)})
@@ -156,34 +172,12 @@ func differing(selector, labels map[string]string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(selector)), func(key string) bool { return labels[key] == selector[key] })
 }
 
-// headNotReady is silent where the rules about Pods say why, and where applications do: without them the head of a RayService
-// is not ready. It goes by Ray's own container: beside it a submitter may have ended.
-func headNotReady(s *Snapshot) []Finding {
-	var findings []Finding
-	for _, cluster := range s.settled() {
-		head := s.head(cluster)
-		if head == nil || !s.runs(head, starting) || rayContainer(head).Ready || s.troubled(head) || len(serveAppUnhealthy(s)) > 0 {
-			continue
-		}
-		message := "it is not ready"
-		if c := condition(head, corev1.PodReady); c != nil && c.Message != "" {
-			message = oneLine(c.Message)
-		}
-		findings = append(findings, Finding{Reason: rayv1.ReasonContainersNotReady, Object: "Pod " + head.Name, Message: message,
-			Cause: fmt.Sprintf("The head Pod %s of RayCluster %s runs and is not ready, so Ray on it does not answer "+
-				"its probes.", head.Name, cluster.Name),
-			Next: fmt.Sprintf("Read \"kubectl describe pod %s\" for the probe that fails, and \"kubectl logs %s\" for "+
-				"what Ray says.", head.Name, head.Name)})
-	}
-	return findings
-}
-
 // serviceNoEndpoints is about a head Service that does not know a head which is ready. Where the head is not, or the
 // selector misses it, other rules say so.
 func serviceNoEndpoints(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
-		service, head := s.headService(cluster), s.head(cluster)
+		service, head := s.ownHeadService(cluster), s.head(cluster)
 		if s.Slices == nil || service == nil || head == nil || s.readyFor(head) < settling || len(service.Spec.Selector) == 0 ||
 			len(differing(service.Spec.Selector, head.Labels)) > 0 || s.hasEndpoint(service) {
 			continue

@@ -23,10 +23,7 @@ func connectionEntries() []Entry {
 			"Connections to the head are refused although it is ready.",
 			"The head Service leads to another port than the one Ray listens on.",
 			"Make the ports of the head's first container agree with port and dashboard-port in rayStartParams."),
-		entry(Connection, "head-not-ready",
-			"Workers wait, jobs are not submitted, the head Pod is 0/1 ready.",
-			"Ray on the head does not answer its probes.",
-			"Read \"kubectl describe pod\" and \"kubectl logs\" of the head."),
+
 		entry(Connection, "service-no-endpoints",
 			"Clients of the head Service time out although the head is ready.",
 			"Kubernetes has not written the head into the EndpointSlices of its Service.",

@@ -40,7 +40,7 @@ func TestHeads(t *testing.T) {
 		"a head that is not ready, and so has no endpoint": {func(s *Snapshot) {
 			notReady(s)
 			noEndpoint(s)
-		}, []string{"head-not-ready Pod demo-head"}},
+		}, nil},
 		"a head that starts": {func(s *Snapshot) {
 			notReady(s)
 			headOf(s).Status.ContainerStatuses[0].State = runningSince(2 * time.Minute)
@@ -83,7 +83,15 @@ func TestHeadServices(t *testing.T) {
 		}, nil},
 		"none that could be read": {func(s *Snapshot) { s.Services = nil }, nil},
 		"that of somebody else":   {service(func(s *corev1.Service) { s.OwnerReferences[0].UID = types.UID("other") }), []string{"head-service-foreign Service demo-head-svc"}},
-		"one that nobody owns":    {service(func(s *corev1.Service) { s.OwnerReferences = nil }), nil},
+		"that of somebody else, as the operator says": {func(s *Snapshot) {
+			s.Services[0].OwnerReferences[0].UID = types.UID("other")
+			set(&demo(s).Status.Conditions, rayv1.ConditionNameCollision, "True", rayv1.ReasonNameCollision, "the cluster needs Service demo-head-svc")
+		}, []string{"name-collision RayCluster demo"}},
+		"one that nobody owns": {service(func(s *corev1.Service) { s.OwnerReferences = nil }), nil},
+		"one that nobody owns and that looks otherwise": {func(s *Snapshot) {
+			s.Services[0].OwnerReferences, s.Services[0].Spec.Selector, s.Services[0].Spec.Ports = nil, map[string]string{"a": "b"}, s.Services[0].Spec.Ports[:1]
+			noEndpoint(s)
+		}, nil},
 		"a selector that misses the head, and so no endpoint": {func(s *Snapshot) {
 			s.Services[0].Spec.Selector[rayv1.LabelNodeType] = "boss"
 			noEndpoint(s)
@@ -182,8 +190,24 @@ func TestWaitingWorkers(t *testing.T) {
 		"a name that is not found":          {logs("socket.gaierror: [Errno -2] Name or service not known"), []string{"name-not-resolved Pod demo-small-worker"}},
 		"a name server that is silent":      {logs("Temporary failure in name resolution"), []string{"name-not-resolved Pod demo-small-worker"}},
 		"another token":                     {logs("grpc status UNAUTHENTICATED: InvalidAuthToken"), []string{"token-mismatch Pod demo-small-worker"}},
-		"a certificate":                     {logs("ssl.SSLError: CERTIFICATE_VERIFY_FAILED"), []string{"tls-mismatch Pod demo-small-worker"}},
-		"a log that says nothing":           {logs("waiting; token authentication is disabled"), unknown},
+		"another token than nobody asks for": {func(s *Snapshot) {
+			logs("grpc status UNAUTHENTICATED: InvalidAuthToken")(s)
+			demo(s).Spec.AuthOptions, s.Ingresses = nil, nil
+		}, unknown},
+		"a certificate": {func(s *Snapshot) {
+			logs("ssl.SSLError: CERTIFICATE_VERIFY_FAILED")(s)
+			workerOf(s).Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RAY_USE_TLS", Value: "1"}}
+		}, []string{"tls-mismatch Pod demo-small-worker"}},
+		"the certificate of somebody else": {logs("ssl.SSLError: CERTIFICATE_VERIFY_FAILED"), unknown},
+		"a name that is not found before the head is ready": {func(s *Snapshot) {
+			logs("socket.gaierror: [Errno -2] Name or service not known")(s)
+			headOf(s).Status.Conditions[0].LastTransitionTime = ago(time.Minute)
+		}, nil},
+		"a name that a submitter does not find": {func(s *Snapshot) {
+			s.Pods = append(s.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "train-x"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray-job-submitter"}}}})
+			s.Logs = map[string]string{LogKey("train-x", "ray-job-submitter"): "Name or service not known"}
+		}, nil},
+		"a log that says nothing": {logs("waiting; token authentication is disabled"), unknown},
 		"a mesh on one side": {func(s *Snapshot) {
 			waits(s)
 			proxy(headOf(s))

@@ -48,8 +48,9 @@ type Finding struct {
 func (f Finding) Found() bool { return f.Reason != "" }
 
 // Explained returns the entry of the finding, with the finding's own cause and next step where it has them.
-func (f Finding) Explained() Entry {
-	entry := Explain(f.ID)
+func (f Finding) Explained() Entry { return f.explainedBy(Explain(f.ID)) }
+
+func (f Finding) explainedBy(entry Entry) Entry {
 	entry.Cause = cmp.Or(f.Cause, entry.Cause)
 	entry.Next = cmp.Or(f.Next, entry.Next)
 	return entry

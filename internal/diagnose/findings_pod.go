@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 const (
@@ -22,16 +23,22 @@ const (
 	schedulerPatience = time.Minute
 )
 
+// podTrouble is what was found about a Pod.
+type podTrouble struct {
+	Finding
+	pod *corev1.Pod
+}
+
 // podFindings are the findings about the Pods of a Snapshot, at most one for each.
-func podFindings(s *Snapshot) []Finding {
-	var findings []Finding
+func podFindings(s *Snapshot) []podTrouble {
+	var findings []podTrouble
 	for _, pod := range s.Pods {
 		if !isRayNode(pod) && stageOf(pod) == ended {
 			// How a submitter ended is told by its RayJob.
 			continue
 		}
 		if finding := podFinding(s, pod); finding.Found() {
-			findings = append(findings, finding)
+			findings = append(findings, podTrouble{finding, pod})
 		}
 	}
 	return findings
@@ -43,18 +50,44 @@ func isRayNode(pod *corev1.Pod) bool {
 }
 
 func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
-	events := s.eventsAbout("Pod", pod.Name)
-	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(events), Now: s.Now})
+	finding := s.trouble(pod)
 	if !finding.Found() {
-		return slowPod(s, pod, events)
+		return slowPod(s, pod, s.eventsAbout("Pod", pod.Name))
 	}
-	log := s.logsOf(pod)
-	finding.ID = identify(finding.Reason, s.decisive(pod, finding.Message), log)
+	log := s.Logs[LogKey(pod.Name, containerIn(finding.Message))]
+	finding.ID = identify(finding.Reason, s.decisive(pod, finding.Message), cmp.Or(log, s.logOfAnother(pod, finding)), s.impossible(pod))
 	finding.Cause, finding.Next = podCause(s, pod, finding)
-	if last := lastWords(log); last != "" && !strings.Contains(finding.Message, last) {
-		finding.Message += fmt.Sprintf("; its log ends with %q", last)
-	}
+	finding.Message = withLastWords(finding.Message, log)
 	return finding
+}
+
+// logOfAnother is the log of a Pod of the same group that fails in the same way, or empty. Not all logs of a large group are read.
+func (s *Snapshot) logOfAnother(pod *corev1.Pod, finding Finding) string {
+	name := containerIn(finding.Message)
+	if name == "" || !isRayNode(pod) {
+		return ""
+	}
+	for _, other := range s.Pods {
+		log := s.Logs[LogKey(other.Name, name)]
+		if log == "" || other.Labels[rayv1.LabelCluster] != pod.Labels[rayv1.LabelCluster] || other.Labels[rayv1.LabelGroup] != pod.Labels[rayv1.LabelGroup] {
+			continue
+		}
+		if trouble := s.trouble(other); trouble.Reason == finding.Reason && trouble.Message == finding.Message {
+			return log
+		}
+	}
+	return ""
+}
+
+// containerIn is the container that the message of a Pod's finding is about, or empty. What another container writes says nothing about
+// it.
+func containerIn(message string) string {
+	rest, is := strings.CutPrefix(strings.TrimPrefix(message, "init "), "container ")
+	if !is {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, ":")
+	return name
 }
 
 // decisive is what the scheduler says without what does not decide. A Pod that must run on few nodes has no use for the others, so
@@ -91,16 +124,22 @@ func slowPod(s *Snapshot, pod *corev1.Pod, events []corev1.Event) Finding {
 	}
 	if waits := initContainerSince(pod); waits != nil && s.Now.Sub(waits.State.Running.StartedAt.Time) > startPatience {
 		finding := about(idInitWaits, "Initializing", fmt.Sprintf("init container %s runs and does not end", waits.Name))
-		if last := lastWords(s.Logs[LogKey(pod.Name, waits.Name)]); last != "" {
-			finding.Message += fmt.Sprintf("; its log ends with %q", last)
+		if waits.Name != ray.WaitForGCSContainer {
+			finding.Message = withLastWords(finding.Message, s.Logs[LogKey(pod.Name, waits.Name)])
+			return finding
+		}
+		// It writes for how long it has waited, which is no evidence. While the head is not ready, waiting is what it is there for.
+		if !s.headReadyFor(pod, joining) {
+			return Finding{}
 		}
 		return finding
 	}
-	if unready := unreadySince(pod, s.Now); unready != nil {
+	if unready := s.unready(pod, events); unready != nil {
 		finding := about(idProbeFailing, "NotReady", fmt.Sprintf("container %s runs and is not ready", unready.Name))
 		if probe := newest(events, "Unhealthy"); probe != nil {
 			finding.Message += ": " + oneLine(probe.Message)
 		}
+		finding.Cause, finding.Next = unreadyHead(pod, unready.Name)
 		return finding
 	}
 	if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending && age > pullPatience && initContainerSince(pod) == nil {
@@ -134,16 +173,6 @@ func sidecar(pod *corev1.Pod, name string) bool {
 	})
 }
 
-func unreadySince(pod *corev1.Pod, now time.Time) *corev1.ContainerStatus {
-	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Running != nil && !c.Ready && now.Sub(c.State.Running.StartedAt.Time) > startPatience
-	})
-	if i < 0 {
-		return nil
-	}
-	return &pod.Status.ContainerStatuses[i]
-}
-
 // newest is the last event of a reason, or nil.
 func newest(events []corev1.Event, reason string) *corev1.Event {
 	var last *corev1.Event
@@ -153,36 +182,6 @@ func newest(events []corev1.Event, reason string) *corev1.Event {
 		}
 	}
 	return last
-}
-
-// logsOf are the ends of the logs of a Pod's containers that are known.
-func (s *Snapshot) logsOf(pod *corev1.Pod) string {
-	var logs []string
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if log := s.Logs[LogKey(pod.Name, c.Name)]; log != "" {
-			logs = append(logs, log)
-		}
-	}
-	return strings.Join(logs, "\n")
-}
-
-// lastWords are the last line of a log that says anything.
-func lastWords(log string) string {
-	lines := strings.Split(log, "\n")
-	for _, line := range slices.Backward(lines) {
-		if line = oneLine(line); line != "" {
-			return cut(line)
-		}
-	}
-	return ""
-}
-
-// cut keeps the end of a text that is too long.
-func cut(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return "..." + strings.ToValidUTF8(text[len(text)-maxText:], "")
 }
 
 // podCause returns the cause and the next step of a Pod's finding where they can be more exact than the catalogue's.

@@ -88,6 +88,8 @@ func TestPodFindings(t *testing.T) {
 		"a ConfigMap that is not there":      {pod: []func(*corev1.Pod){config(`configmap "s" not found`)}, want: idConfigMapMissing},
 		"a key that is not there":            {pod: []func(*corev1.Pod){config("couldn't find key k in Secret ns/s")}, want: idKeyMissing},
 		"a user that the kubelet refuses":    {pod: []func(*corev1.Pod){config("container has runAsNonRoot and image will run as root")}, want: idUserRefused},
+		"a user that the Pod forbids":        {pod: []func(*corev1.Pod){config(`container's runAsUser breaks non-root policy (pod: "p_ns(x)", container: ray)`)}, want: idUserRefused},
+		"a user that is no number":           {pod: []func(*corev1.Pod){config(`invalid user id "ray"`)}, want: idUserRefused},
 		"a configuration that is wrong":      {pod: []func(*corev1.Pod){config("host IP unknown")}, want: idContainerConfig},
 		"a node that is silent":              {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour))), with("Ready", "False", "", "", 0), with("ContainersReady", "True", "", "", 0)}, want: idNodeLost},
 		"a Pod that was preempted":           {pod: []func(*corev1.Pod){inPhase(corev1.PodFailed), with("DisruptionTarget", "True", "PreemptionByScheduler", "", 0)}, want: idPreempted},
@@ -96,8 +98,18 @@ func TestPodFindings(t *testing.T) {
 		"a probe that fails":                 {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Hour)))}, events: []corev1.Event{podEvent("Unhealthy", "Readiness probe failed: 503")}, want: idProbeFailing},
 		"a container that starts, not ready": {pod: []func(*corev1.Pod){inPhase(corev1.PodRunning, rayIs(runningSince(time.Minute)))}},
 		"an init container that waits": {pod: []func(*corev1.Pod){func(pod *corev1.Pod) {
-			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "prepare", State: runningSince(time.Hour)}}
 		}}, want: idInitWaits},
+		"a worker that waits for a head of which nothing is known": {pod: []func(*corev1.Pod){func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "wait-gcs-ready", State: runningSince(time.Hour)}}
+		}}},
+		"a tag that looks like a refusal": {pod: []func(*corev1.Pod){pull("pulling img:401: no space left on device")}, want: idImagePull},
+		"a proxy that times out":          {pod: []func(*corev1.Pod){pull("403 Forbidden after i/o timeout")}, want: idRegistryUnreachable},
+		"a volume on another node": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{
+			podEvent("FailedAttachVolume", `Multi-Attach error for volume "pv" Volume is already used by pod(s) q`),
+			podEvent("FailedMount", "Unable to attach or mount volumes: timed out")}, want: idMultiAttach},
+		"a volume of another node":        {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity.")}, want: idVolumeNodeConflict},
+		"a volume of another zone":        {pod: []func(*corev1.Pod){noNode("0/2 nodes are available: 2 node(s) had no available volume zone.")}, want: idVolumeNodeConflict},
 		"a node that takes long":          {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode, aged(time.Hour), with(corev1.PodScheduled, corev1.ConditionTrue, "", "", 0)}, want: idSlowStart},
 		"a volume that cannot be mounted": {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", "MountVolume.SetUp failed: exit status 32")}, want: idVolumeNotMounted},
 		"a Secret that is to be mounted":  {pod: []func(*corev1.Pod){inPhase(corev1.PodPending, rayIs(waiting("ContainerCreating", ""))), onNode}, events: []corev1.Event{podEvent("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "s" not found`)}, want: idSecretMissing},
@@ -142,6 +154,21 @@ func TestTheLogOfAContainerIsEvidence(t *testing.T) {
 	want := `container ray: exit code 1; its log ends with "boom at 7"`
 	if len(got) != 1 || got[0].Message != want {
 		t.Errorf("found %+v, want the evidence %q", got, want)
+	}
+}
+
+// TestAlikeIsToldAlike has two workers that end in the same way, and the log of one.
+func TestAlikeIsToldAlike(t *testing.T) {
+	ends := rayIs(waiting("CrashLoopBackOff", ""), terminated(1, "Error", ""))
+	ends.RestartCount = 3
+	first, second := rayPod(inPhase(corev1.PodRunning, ends)), rayPod(inPhase(corev1.PodRunning, ends))
+	second.Name = "q"
+	s := &Snapshot{Now: now, Pods: []*corev1.Pod{first, second}, Logs: map[string]string{LogKey("p", "ray"): "Version mismatch: 3.10 and 3.11"}}
+	if diff := cmp.Diff([]string{"version-skew Pod p", "version-skew Pod q"}, told(Findings(s))); diff != "" {
+		t.Error(diff)
+	}
+	if folded := Fold(Findings(s)); len(folded) != 1 {
+		t.Errorf("told in %d findings", len(folded))
 	}
 }
 

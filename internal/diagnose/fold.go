@@ -13,8 +13,12 @@ func Fold(findings []Finding) []Folded {
 	type kind struct{ id, cause, next string }
 	var folded []Folded
 	at := map[kind]int{}
+	entries := map[string]Entry{}
+	for _, entry := range Catalogue() {
+		entries[entry.ID] = entry
+	}
 	for _, finding := range findings {
-		entry := finding.Explained()
+		entry := finding.explainedBy(entries[finding.ID])
 		k := kind{finding.ID, entry.Cause, entry.Next}
 		if i, known := at[k]; known {
 			folded[i].Others = append(folded[i].Others, finding.Object)

@@ -101,7 +101,7 @@ func (s *Snapshot) waitExplained(w waitingWorker) bool {
 			continue
 		}
 		for _, trouble := range []logTrouble{nameTrouble(), tokenTrouble(), tlsTrouble()} {
-			if lastLine(log.text, trouble.marks) != "" {
+			if lastLine(log.text, trouble.marks) != "" && trouble.possible(s, log) {
 				return true
 			}
 		}

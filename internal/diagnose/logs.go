@@ -19,6 +19,11 @@ type logTrouble struct {
 	cause, next string
 }
 
+const (
+	reasonToken = "TokenMismatch"
+	reasonTLS   = "TLSMismatch"
+)
+
 // nameTrouble is what a log says about: that a name was not found.
 func nameTrouble() logTrouble {
 	return logTrouble{"NameNotResolved",
@@ -33,7 +38,7 @@ func nameTrouble() logTrouble {
 
 // tokenTrouble is what a log says about: that a token was not taken.
 func tokenTrouble() logTrouble {
-	return logTrouble{"TokenMismatch",
+	return logTrouble{reasonToken,
 		[]string{"invalidtoken", "invalidauthtoken", "invalid authentication token", "unauthenticated", "authentication failed",
 			"authentication token is missing", "missing authentication token", "token authentication is enabled but"},
 		"Container %[2]s of Pod %[1]s shows Ray no token, or another one than the head has.",
@@ -44,13 +49,43 @@ func tokenTrouble() logTrouble {
 
 // tlsTrouble is what a log says about: that two sides do not agree about TLS.
 func tlsTrouble() logTrouble {
-	return logTrouble{"TLSMismatch",
+	return logTrouble{reasonTLS,
 		[]string{"certificate_verify_failed", "certificate verify failed", "ssl handshake", "tls handshake", "ssl_error", "wrong_version_number"},
 		"Container %[2]s of Pod %[1]s and the other side do not agree about TLS: one speaks it and the other does not, or " +
 			"a certificate is not trusted.",
 		"Check that RAY_USE_TLS and the mounted certificates are the same in all Pod templates of the cluster, that the " +
 			"certificates name the head Service, and " +
 			"that they have not expired; then delete Pod %[1]s."}
+}
+
+// possible tells whether words in the log of a Ray node can mean this trouble. A name, and the GCS behind it, may well be missing for a
+// worker that waits until the head is ready; tokens and certificates are of others where the cluster asks for none.
+func (t logTrouble) possible(s *Snapshot, log podLog) bool {
+	cluster := s.clusterOf(log.pod)
+	if cluster == nil {
+		return false
+	}
+	switch t.reason {
+	case reasonToken:
+		return asksForToken(cluster)
+	case reasonTLS:
+		return s.usesTLS(cluster)
+	default:
+		return !log.init || log.pod.Labels[rayv1.LabelNodeType] != rayv1.NodeTypeWorker || s.headReadyFor(log.pod, joining)
+	}
+}
+
+// usesTLS tells whether a node of a cluster is told to speak TLS.
+func (s *Snapshot) usesTLS(cluster *rayv1.RayCluster) bool {
+	const variable = "RAY_USE_TLS"
+	if options := cluster.Spec.TLSOptions; options != nil && isTrue(options.Enabled) || sets(&cluster.Spec.HeadGroupSpec.Template.Spec, variable) {
+		return true
+	}
+	byGroup := func(group rayv1.WorkerGroupSpec) bool { return sets(&group.Template.Spec, variable) }
+	byPod := func(pod *corev1.Pod) bool {
+		return pod.Labels[rayv1.LabelCluster] == cluster.Name && sets(&pod.Spec, variable)
+	}
+	return slices.ContainsFunc(cluster.Spec.WorkerGroupSpecs, byGroup) || slices.ContainsFunc(s.Pods, byPod)
 }
 
 // logRule returns a rule that finds a kind of trouble in the logs. It tells of one Pod for each trouble and cluster.
@@ -61,7 +96,7 @@ func logRule(trouble logTrouble) func(*Snapshot) []Finding {
 		for _, log := range s.logs() {
 			line := lastLine(log.text, trouble.marks)
 			cluster := log.pod.Labels[rayv1.LabelCluster]
-			if line == "" || told[cluster] {
+			if line == "" || told[cluster] || !trouble.possible(s, log) {
 				continue
 			}
 			told[cluster] = true
@@ -78,6 +113,7 @@ func logRule(trouble logTrouble) func(*Snapshot) []Finding {
 type podLog struct {
 	pod       *corev1.Pod
 	container string
+	init      bool
 	text      string
 }
 
@@ -91,7 +127,7 @@ func (s *Snapshot) logs() []podLog {
 		}
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			if text := s.Logs[LogKey(pod.Name, c.Name)]; text != "" {
-				all = append(all, podLog{pod, c.Name, text})
+				all = append(all, podLog{pod, c.Name, slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name }), text})
 			}
 		}
 	}

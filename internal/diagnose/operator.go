@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -53,8 +54,15 @@ func (s *Snapshot) operatorDown() bool {
 	return len(operatorMissing(s))+len(operatorUnavailable(s))+len(operatorNoLeader(s)) > 0
 }
 
+// operatorMissing is silent while somebody acts upon all objects: an operator may run under labels that nobody knows, or outside of
+// this Kubernetes cluster.
 func operatorMissing(s *Snapshot) []Finding {
 	if s.Operator.Deployments == nil || len(s.Operator.Deployments) > 0 {
+		return nil
+	}
+	objects := s.objects()
+	waits := func(o object) bool { return o.ours() && s.unseen(o) }
+	if len(objects) > 0 && !slices.ContainsFunc(objects, waits) {
 		return nil
 	}
 	return []Finding{{Reason: "OperatorNotFound", Object: "Deployment of the operator", Message: "no namespace has a " +
@@ -101,21 +109,44 @@ func operatorNoLeader(s *Snapshot) []Finding {
 			lease.Namespace)}}
 }
 
+// skew is by how much the clocks of a user and of the operator may differ.
+const skew = 2 * time.Minute
+
 // held tells whether a Lease has a holder that renews it. One that was released or created just now is on its way.
 func (s *Snapshot) held(l *coordinationv1.Lease) bool {
 	duration := 15 * time.Second
 	if l.Spec.LeaseDurationSeconds != nil {
 		duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 	}
-	return l.Spec.RenewTime != nil && s.Now.Sub(l.Spec.RenewTime.Time) <= 2*duration
+	return l.Spec.RenewTime != nil && s.Now.Sub(l.Spec.RenewTime.Time) <= 2*duration+skew
+}
+
+// often tells whether a Lease changes hands more than once an hour. Each upgrade of the operator and each drained node is one change, so
+// over months many are well.
+func (s *Snapshot) often(l *coordinationv1.Lease) bool {
+	if l.Spec.LeaseTransitions == nil || l.CreationTimestamp.IsZero() || *l.Spec.LeaseTransitions < manyTransitions {
+		return false
+	}
+	return float64(*l.Spec.LeaseTransitions) > s.Now.Sub(l.CreationTimestamp.Time).Hours()
+}
+
+// newlyMade tells whether the holder of a Lease is a Pod that was made just now and has not restarted, as after an upgrade. The operator
+// names itself by its Pod and the time of its start.
+func (s *Snapshot) newlyMade(l *coordinationv1.Lease) bool {
+	if l.Spec.HolderIdentity == nil {
+		return false
+	}
+	name, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
+	pod := named(s.Operator.Pods, name)
+	restarted := func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 }
+	return pod != nil && s.youngerThan(pod.CreationTimestamp, justChanged) && !slices.ContainsFunc(pod.Status.ContainerStatuses, restarted)
 }
 
 func leaseContested(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, l := range s.Operator.Leases {
-		spec := l.Spec
-		often := spec.LeaseTransitions != nil && *spec.LeaseTransitions >= manyTransitions
-		if !often || spec.AcquireTime == nil || s.Now.Sub(spec.AcquireTime.Time) >= justChanged || !s.held(l) {
+		taken := l.Spec.AcquireTime
+		if !s.often(l) || taken == nil || s.Now.Sub(taken.Time) >= justChanged || !s.held(l) || s.newlyMade(l) {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "LeaseContested", Object: fmt.Sprintf("Lease %s/%s", l.Namespace, l.Name),
@@ -231,7 +262,7 @@ func statusNotObserved(s *Snapshot) []Finding {
 		return nil
 	}
 	for _, o := range s.objects() {
-		if !o.ours() || o.ended || !s.unseen(o) || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
+		if !o.ours() || o.ended || o.meta.DeletionTimestamp != nil || !s.unseen(o) || s.specChangedWithin(o, settling) || s.verdict(o) != "" {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "StatusNotObserved", Object: o.String(), Message: "the status does not " +

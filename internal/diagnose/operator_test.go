@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -24,18 +25,36 @@ func TestOperator(t *testing.T) {
 			demo(s).Generation, demo(s).ManagedFields[0].Time = 2, ptr.To(ago(since))
 		}
 	}
+	// heldBy gives the Lease to a Pod that is new, after many others had it.
+	heldBy := func(restarts int32) func(*Snapshot) {
+		return func(s *Snapshot) {
+			lease(func(l *coordinationv1.LeaseSpec) {
+				l.AcquireTime, l.HolderIdentity = micro(time.Minute), ptr.To("heliostat-7_20261129T115900.000000")
+			})(s)
+			s.Operator.Pods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "heliostat-7", CreationTimestamp: ago(2 * time.Minute)},
+				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: restarts}}}}}
+		}
+	}
 	const deployment = "Deployment ray-system/heliostat"
 	testWhole(t, map[string]wholeCase{
-		"none":                    {func(s *Snapshot) { s.Operator.Deployments = []*appsv1.Deployment{} }, []string{"operator-missing Deployment of the operator"}},
-		"none that could be read": {func(s *Snapshot) { s.Operator = Operator{} }, nil},
-		"no replica":              {func(s *Snapshot) { s.Operator.Deployments[0].Status.AvailableReplicas = 0 }, []string{"operator-unavailable " + deployment}},
+		"none": {func(s *Snapshot) {
+			s.Operator.Deployments = []*appsv1.Deployment{}
+			behind(5 * time.Minute)(s)
+		}, []string{"operator-missing Deployment of the operator"}},
+		"none, and the objects of Ray are not known": {func(s *Snapshot) {
+			*s = Snapshot{Now: now, Operator: Operator{Deployments: []*appsv1.Deployment{}}}
+		}, []string{"operator-missing Deployment of the operator"}},
+		"one that nobody recognizes": {func(s *Snapshot) { s.Operator.Deployments = []*appsv1.Deployment{} }, nil},
+		"none that could be read":    {func(s *Snapshot) { s.Operator = Operator{} }, nil},
+		"no replica":                 {func(s *Snapshot) { s.Operator.Deployments[0].Status.AvailableReplicas = 0 }, []string{"operator-unavailable " + deployment}},
 		"no replica yet": {func(s *Snapshot) {
 			s.Operator.Deployments[0].Status.AvailableReplicas, s.Operator.Deployments[0].CreationTimestamp = 0, ago(10*time.Second)
 		}, nil},
 		"scaled to none": {func(s *Snapshot) {
 			s.Operator.Deployments[0].Status.AvailableReplicas, s.Operator.Deployments[0].Spec.Replicas = 0, ptr.To[int32](0)
 		}, []string{"operator-unavailable " + deployment}},
-		"a Lease that nobody renews": {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = micro(time.Minute) }), []string{"operator-no-leader Lease ray-system/ray-operator-leader"}},
+		"a Lease by a clock that goes differently": {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = micro(2 * time.Minute) }), nil},
+		"a Lease that nobody renews":               {lease(func(l *coordinationv1.LeaseSpec) { l.RenewTime = micro(5 * time.Minute) }), []string{"operator-no-leader Lease ray-system/ray-operator-leader"}},
 		"an old Lease beside one that is renewed": {func(s *Snapshot) {
 			old := s.Operator.Leases[0].DeepCopy()
 			old.Spec.RenewTime = micro(time.Hour)
@@ -46,8 +65,18 @@ func TestOperator(t *testing.T) {
 		"a Lease that has changed hands once": {lease(func(l *coordinationv1.LeaseSpec) {
 			l.AcquireTime, l.LeaseTransitions = micro(time.Minute), ptr.To[int32](1)
 		}), nil},
-		"a kind that is not installed":  {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayJob") }, []string{"kind-not-installed CustomResourceDefinition rayjobs.ray.io"}},
-		"a kind that nobody needs here": {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayCronJob") }, nil},
+		"a Lease that has changed hands often in half a year": {func(s *Snapshot) {
+			lease(func(l *coordinationv1.LeaseSpec) { l.AcquireTime = micro(time.Minute) })(s)
+			s.Operator.Leases[0].CreationTimestamp = ago(180 * 24 * time.Hour)
+		}, nil},
+		"a Lease of which nobody knows the age": {func(s *Snapshot) {
+			lease(func(l *coordinationv1.LeaseSpec) { l.AcquireTime = micro(time.Minute) })(s)
+			s.Operator.Leases[0].CreationTimestamp = metav1.Time{}
+		}, nil},
+		"a Lease that a new Pod has taken":            {heldBy(0), nil},
+		"a Lease that a Pod which restarts has taken": {heldBy(2), []string{"lease-contested Lease ray-system/ray-operator-leader"}},
+		"a kind that is not installed":                {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayJob") }, []string{"kind-not-installed CustomResourceDefinition rayjobs.ray.io"}},
+		"a kind that nobody needs here":               {func(s *Snapshot) { delete(s.Operator.CRDFields, "RayCronJob") }, nil},
 		"a schema that lacks a field": {func(s *Snapshot) {
 			s.Operator.CRDFields["RayCluster"] = slices.DeleteFunc(s.Operator.CRDFields["RayCluster"], func(f string) bool { return f == "tlsOptions" })
 		}, []string{"crd-older CustomResourceDefinition rayclusters.ray.io"}},
@@ -73,6 +102,10 @@ func TestOperator(t *testing.T) {
 		"a change without a record": {func(s *Snapshot) {
 			behind(time.Hour)(s)
 			demo(s).ManagedFields = nil
+		}, nil},
+		"a change of an object that is on its way out": {func(s *Snapshot) {
+			behind(5 * time.Minute)(s)
+			demo(s).DeletionTimestamp = ptr.To(ago(time.Minute))
 		}, nil},
 		"a change while the operator is down": {func(s *Snapshot) {
 			behind(5 * time.Minute)(s)

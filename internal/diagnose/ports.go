@@ -17,7 +17,7 @@ import (
 func headServicePort(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, cluster := range s.settled() {
-		service, head := s.headService(cluster), s.head(cluster)
+		service, head := s.ownHeadService(cluster), s.head(cluster)
 		own := strings.EqualFold(cluster.Annotations[rayv1.AnnotationOverwriteContainerCommand], "true")
 		if service == nil || head == nil || own {
 			continue

@@ -25,11 +25,11 @@ func (r reading) fits(reason, evidence string) bool {
 }
 
 // identify returns the id of the first reading that fits a Pod's finding. log is the end of the log of the container that
-// the finding is about, or empty.
-func identify(reason, message, log string) string {
+// the finding is about, or empty. Readings with one of the ids in without do not count.
+func identify(reason, message, log string, without []string) string {
 	evidence := strings.ToLower(message + "\n" + log)
 	for _, r := range slices.Concat(imageReadings(), schedulingReadings(), configurationReadings(), containerReadings(), endReadings()) {
-		if r.fits(reason, evidence) {
+		if r.fits(reason, evidence) && !slices.Contains(without, r.id) {
 			return r.id
 		}
 	}
@@ -43,8 +43,10 @@ func imageReadings() []reading {
 		{idImageNeverPulled, []string{"ErrImageNeverPull"}, nil},
 		{idImageNoBuild, pull, []string{"no match for platform", "no matching manifest"}},
 		{idImageNotFound, pull, []string{"not found", "manifest unknown", "notfound", "name unknown", "does not exist"}},
-		{idImageDenied, pull, []string{"401", "403", "unauthorized", "denied", "authentication required", "no basic auth", "forbidden"}},
 		{idRegistryUnreachable, pull, []string{"timeout", "deadline exceeded", "connection refused", "no such host", "network is unreachable", "server misbehaving", "x509", "no route to host", "unexpected eof"}},
+		// A number alone may be part of a digest, a tag or an address.
+		{idImageDenied, pull, []string{"401 unauthorized", "403 forbidden", "status: 401", "status: 403", "status 401", "status 403", "unauthorized", "denied",
+			"authentication required", "no basic auth", "forbidden"}},
 		{idRegistryUnreachable, []string{"RegistryUnavailable"}, nil},
 		{idImagePull, pull, nil},
 		{idImagePull, []string{"SignatureValidationFailed"}, nil},
@@ -59,7 +61,8 @@ func schedulingReadings() []reading {
 	return []reading{
 		{idClaimMissing, unschedulable, []string{`persistentvolumeclaim "`}},
 		{idClaimPending, unschedulable, []string{"unbound immediate persistentvolumeclaims"}},
-		{idVolumeNodeConflict, unschedulable, []string{"volume node affinity conflict", "didn't find available persistent volumes"}},
+		{idVolumeNodeConflict, unschedulable, []string{"volume node affinity conflict", "didn't find available persistent volumes",
+			"didn't match persistentvolume's node affinity", "had no available volume zone"}},
 		// A node lacks room only after it has passed the filters for selectors and taints, so this comes first: it is the
 		// nearest that the Pod has come to a node.
 		{idInsufficientResources, unschedulable, []string{"insufficient", "too many pods"}},
@@ -89,7 +92,7 @@ func configurationReadings() []reading {
 		{idConfigMapMissing, []string{ReasonFailedMount}, []string{`configmap "`}},
 		{idMultiAttach, []string{ReasonFailedMount}, []string{"multi-attach"}},
 		{idVolumeNotMounted, []string{ReasonFailedMount}, nil},
-		{idUserRefused, config, []string{"runasnonroot", "run as root", "non-numeric user"}},
+		{idUserRefused, config, []string{"runasnonroot", "run as root", "non-numeric user", "breaks non-root policy", "invalid user id"}},
 		{idContainerConfig, config, nil},
 	}
 }

@@ -28,9 +28,11 @@ type reference struct {
 	path string
 	// in is that object.
 	in string
+	// pulls is set for Secrets with which only images are pulled.
+	pulls bool
 }
 
-// references are those of all Pods that are to be made: of living clusters, of jobs that have none yet, and of submitters.
+// references are those of all Pods that are to be made: of living clusters, of jobs and services that have none yet, and of submitters.
 func (s *Snapshot) references() []reference {
 	var all []reference
 	for _, cluster := range s.living() {
@@ -48,10 +50,35 @@ func (s *Snapshot) references() []reference {
 			all = append(all, podReferences(o.String(), "spec.submitterPodTemplate", &template.Spec)...)
 		}
 	}
+	if service := s.serving(); service != nil && len(s.Clusters) == 0 {
+		all = append(all, clusterReferences(serviceObject(service).String(), "spec.rayClusterConfig", &service.Spec.RayClusterConfig)...)
+	}
 	slices.SortStableFunc(all, func(a, b reference) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.key, b.key), cmp.Compare(a.in, b.in), cmp.Compare(a.path, b.path))
 	})
 	return all
+}
+
+// imageDenied tells whether a registry refuses an image of a Pod.
+func (s *Snapshot) imageDenied() bool {
+	return slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool {
+		finding := s.trouble(pod)
+		return finding.Found() && identify(finding.Reason, finding.Message, "", nil) == idImageDenied
+	})
+}
+
+// Needs are the names of the Secrets and ConfigMaps that the objects in the Snapshot refer to, sorted. The others of the namespace are
+// nobody's business.
+func (s *Snapshot) Needs() (secrets, configMaps []string) {
+	for _, r := range s.references() {
+		switch r.kind {
+		case kindSecret:
+			secrets = append(secrets, r.name)
+		case kindConfigMap:
+			configMaps = append(configMaps, r.name)
+		}
+	}
+	return slices.Compact(secrets), slices.Compact(configMaps)
 }
 
 // submits tells whether a Kubernetes Job submits the job, which is so unless another way is asked for.
@@ -62,13 +89,17 @@ func submits(job *rayv1.RayJob) bool {
 func clusterReferences(in, path string, spec *rayv1.RayClusterSpec) []reference {
 	all := podReferences(in, path+".headGroupSpec.template", &spec.HeadGroupSpec.Template.Spec)
 	for i := range spec.WorkerGroupSpecs {
-		all = append(all, podReferences(in, fmt.Sprintf("%s.workerGroupSpecs[%d].template", path, i), &spec.WorkerGroupSpecs[i].Template.Spec)...)
+		group := &spec.WorkerGroupSpecs[i]
+		if isTrue(group.Suspend) || wantedReplicas(group) == 0 {
+			continue // nobody makes a Pod of it
+		}
+		all = append(all, podReferences(in, fmt.Sprintf("%s.workerGroupSpecs[%d].template", path, i), &group.Template.Spec)...)
 	}
 	if o := spec.AutoscalerOptions; o != nil && isTrue(spec.EnableInTreeAutoscaling) {
 		all = append(all, envReferences(in, path+".autoscalerOptions", o.Env, o.EnvFrom)...)
 	}
 	if a := spec.AuthOptions; a != nil && a.Mode == rayv1.AuthModeToken && a.SecretName != nil {
-		all = append(all, reference{kindSecret, *a.SecretName, ray.TokenKey, path + ".authOptions.secretName", in})
+		all = append(all, reference{kind: kindSecret, name: *a.SecretName, key: ray.TokenKey, path: path + ".authOptions.secretName", in: in})
 	}
 	if g := spec.GcsFaultToleranceOptions; g != nil {
 		all = append(all, storageReferences(in, path+".gcsFaultToleranceOptions", g)...)
@@ -84,7 +115,7 @@ func storageReferences(in, path string, options *rayv1.GcsFaultToleranceOptions)
 		}
 	}
 	if options.Storage != nil && options.Storage.ClaimName != "" {
-		all = append(all, reference{kindClaim, options.Storage.ClaimName, "", path + ".storage.claimName", in})
+		all = append(all, reference{kind: kindClaim, name: options.Storage.ClaimName, path: path + ".storage.claimName", in: in})
 	}
 	return all
 }
@@ -93,10 +124,10 @@ func podReferences(in, path string, pod *corev1.PodSpec) []reference {
 	path += ".spec"
 	var all []reference
 	if pod.ServiceAccountName != "" {
-		all = append(all, reference{kindAccount, pod.ServiceAccountName, "", path + ".serviceAccountName", in})
+		all = append(all, reference{kind: kindAccount, name: pod.ServiceAccountName, path: path + ".serviceAccountName", in: in})
 	}
 	for i, secret := range pod.ImagePullSecrets {
-		all = append(all, reference{kindSecret, secret.Name, "", fmt.Sprintf("%s.imagePullSecrets[%d]", path, i), in})
+		all = append(all, reference{kind: kindSecret, name: secret.Name, path: fmt.Sprintf("%s.imagePullSecrets[%d]", path, i), in: in, pulls: true})
 	}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
@@ -120,10 +151,10 @@ func envReferences(in, path string, env []corev1.EnvVar, from []corev1.EnvFromSo
 	for i, source := range from {
 		at := fmt.Sprintf("%s.envFrom[%d]", path, i)
 		if r := source.SecretRef; r != nil && !isTrue(r.Optional) {
-			all = append(all, reference{kindSecret, r.Name, "", at + ".secretRef", in})
+			all = append(all, reference{kind: kindSecret, name: r.Name, path: at + ".secretRef", in: in})
 		}
 		if r := source.ConfigMapRef; r != nil && !isTrue(r.Optional) {
-			all = append(all, reference{kindConfigMap, r.Name, "", at + ".configMapRef", in})
+			all = append(all, reference{kind: kindConfigMap, name: r.Name, path: at + ".configMapRef", in: in})
 		}
 	}
 	return all
@@ -135,10 +166,10 @@ func sourceReferences(in, path string, source *corev1.EnvVarSource) []reference 
 		return nil
 	}
 	if r := source.SecretKeyRef; r != nil && !isTrue(r.Optional) {
-		all = append(all, reference{kindSecret, r.Name, r.Key, path + ".secretKeyRef", in})
+		all = append(all, reference{kind: kindSecret, name: r.Name, key: r.Key, path: path + ".secretKeyRef", in: in})
 	}
 	if r := source.ConfigMapKeyRef; r != nil && !isTrue(r.Optional) {
-		all = append(all, reference{kindConfigMap, r.Name, r.Key, path + ".configMapKeyRef", in})
+		all = append(all, reference{kind: kindConfigMap, name: r.Name, key: r.Key, path: path + ".configMapKeyRef", in: in})
 	}
 	return all
 }
@@ -146,13 +177,13 @@ func sourceReferences(in, path string, source *corev1.EnvVarSource) []reference 
 func volumeReferences(in, path string, volume *corev1.Volume) []reference {
 	var all []reference
 	if v := volume.Secret; v != nil && !isTrue(v.Optional) {
-		all = append(all, itemReferences(reference{kindSecret, v.SecretName, "", path + ".secret", in}, v.Items)...)
+		all = append(all, itemReferences(reference{kind: kindSecret, name: v.SecretName, path: path + ".secret", in: in}, v.Items)...)
 	}
 	if v := volume.ConfigMap; v != nil && !isTrue(v.Optional) {
-		all = append(all, itemReferences(reference{kindConfigMap, v.Name, "", path + ".configMap", in}, v.Items)...)
+		all = append(all, itemReferences(reference{kind: kindConfigMap, name: v.Name, path: path + ".configMap", in: in}, v.Items)...)
 	}
 	if v := volume.PersistentVolumeClaim; v != nil {
-		all = append(all, reference{kindClaim, v.ClaimName, "", path + ".persistentVolumeClaim", in})
+		all = append(all, reference{kind: kindClaim, name: v.ClaimName, path: path + ".persistentVolumeClaim", in: in})
 	}
 	if volume.Projected == nil {
 		return all
@@ -161,10 +192,10 @@ func volumeReferences(in, path string, volume *corev1.Volume) []reference {
 		source := &volume.Projected.Sources[i]
 		at := fmt.Sprintf("%s.projected.sources[%d]", path, i)
 		if v := source.Secret; v != nil && !isTrue(v.Optional) {
-			all = append(all, itemReferences(reference{kindSecret, v.Name, "", at + ".secret", in}, v.Items)...)
+			all = append(all, itemReferences(reference{kind: kindSecret, name: v.Name, path: at + ".secret", in: in}, v.Items)...)
 		}
 		if v := source.ConfigMap; v != nil && !isTrue(v.Optional) {
-			all = append(all, itemReferences(reference{kindConfigMap, v.Name, "", at + ".configMap", in}, v.Items)...)
+			all = append(all, itemReferences(reference{kind: kindConfigMap, name: v.Name, path: at + ".configMap", in: in}, v.Items)...)
 		}
 	}
 	return all

@@ -24,6 +24,8 @@ const (
 	refusedByPodSecurity
 	refusedByWebhookFailure
 	refusedByAdmission
+	refusedByDefaults
+	refusedAsInvalid
 	refusedPriorityClass
 	refusedByRBAC
 )
@@ -47,11 +49,14 @@ func refusalMarks() []struct {
 		{refusedByFence, []string{"heliostat fence:"}},
 		{refusedOwnerReference, []string{"cannot set blockOwnerDeletion", "cannot set an ownerRef on a resource you " +
 			"can't delete"}},
-		{refusedByQuota, []string{"exceeded quota:", "failed quota:"}},
+		{refusedByQuota, []string{"exceeded quota:", "failed quota:", "status unknown for quota:"}},
 		{refusedByPodSecurity, []string{"violates PodSecurity"}},
 		{refusedByWebhookFailure, []string{"failed calling webhook", "failed to call webhook"}},
 		{refusedByAdmission, []string{"denied the request", "denied request", "ValidatingAdmissionPolicy"}},
 		{refusedByLimits, []string{" usage per Container is ", " usage per Pod is ", " limit to request ratio per "}},
+		{refusedByDefaults, []string{"must be less than or equal to cpu limit", "must be less than or equal to memory limit",
+			"must be less than or equal to ephemeral-storage limit"}},
+		{refusedAsInvalid, []string{`Pod "`}},
 		{refusedPriorityClass, []string{"no PriorityClass with name"}},
 		{refusedByRBAC, []string{"is forbidden: User "}},
 	}
@@ -59,7 +64,8 @@ func refusalMarks() []struct {
 
 func refusalOf(text string) refusalKind {
 	for _, candidate := range refusalMarks() {
-		if slices.ContainsFunc(candidate.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
+		says := slices.ContainsFunc(candidate.marks, func(mark string) bool { return strings.Contains(text, mark) })
+		if says && (candidate.kind != refusedAsInvalid || strings.Contains(text, `" is invalid:`)) {
 			return candidate.kind
 		}
 	}
@@ -79,11 +85,11 @@ func (s *Snapshot) refusals() []refusal {
 	}
 	for _, o := range s.objects() {
 		for _, c := range o.conditions {
-			if saysTrouble(c) {
-				add(o.String(), c.Message)
+			for _, text := range refusedTexts(c) {
+				add(o.String(), text)
 			}
 		}
-		if o.ended || o.condition(rayv1.ConditionReady, metav1.ConditionTrue) != nil {
+		if o.ended || o.saysAll() {
 			continue
 		}
 		for _, event := range s.warnings(o.kind, o.meta.Name) {
@@ -105,15 +111,33 @@ func (s *Snapshot) refusals() []refusal {
 
 func (r refusal) ofCluster() bool { return strings.HasPrefix(r.object, rayv1.KindRayCluster+" ") }
 
-// saysTrouble tells whether a condition speaks of something that is wrong now.
-func saysTrouble(c metav1.Condition) bool {
-	switch c.Type {
-	case rayv1.ConditionReplicaFailure, rayv1.ConditionStalled:
-		return c.Status == metav1.ConditionTrue
-	case rayv1.ConditionPodsHealthy, rayv1.ConditionReady:
-		return c.Status == metav1.ConditionFalse
+// saysAll tells whether the operator writes what holds into conditions, so that events tell nothing more. Heliostat's condition Valid
+// is the sign of that.
+func (o object) saysAll() bool {
+	return slices.ContainsFunc(o.conditions, func(c metav1.Condition) bool { return c.Type == rayv1.ConditionValid })
+}
+
+// failedWrites are how the reasons begin that the operator has for writes which were not taken.
+func failedWrites() []string { return []string{"FailedTo", "FailedCreate", "FailedDelete"} }
+
+// refusedLine is a line of the condition PodsHealthy about a write for one group that was not taken. The other lines hold words of
+// containers, which say much.
+var refusedLine = regexp.MustCompile(`^(?:head|group \S+): Failed(?:Create|Delete)\w+: `)
+
+// refusedTexts are the texts of a condition in which the API server may say no, one for each group.
+func refusedTexts(c metav1.Condition) []string {
+	switch {
+	case c.Type == rayv1.ConditionReplicaFailure && c.Status == metav1.ConditionTrue:
+		return []string{c.Message}
+	case c.Type == rayv1.ConditionStalled && c.Status == metav1.ConditionTrue:
+		if slices.ContainsFunc(failedWrites(), func(p string) bool { return strings.HasPrefix(c.Reason, p) }) {
+			return []string{c.Message}
+		}
+		return nil
+	case c.Type == rayv1.ConditionPodsHealthy && c.Status == metav1.ConditionFalse:
+		return slices.DeleteFunc(strings.Split(c.Message, "\n"), func(line string) bool { return !refusedLine.MatchString(line) })
 	default:
-		return false
+		return nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -14,10 +15,7 @@ func rightsRules() []objectRule {
 		{"operator-forbidden", Blocking, operatorForbidden},
 		{"owner-reference-refused", Blocking, ownerReferenceRefused},
 		{"quota-exceeded", Blocking, quotaExceeded},
-		{"limit-range", Blocking, refusalRule(refusedByLimits, "LimitRange", "A LimitRange of the namespace does not allow "+
-			"the resources of a container of %s.",
-			"Run \"kubectl get limitrange -o yaml\" in the namespace and bring resources.requests and resources.limits in "+
-				"the Pod templates of %s within it.")},
+		{"limit-range", Blocking, limitRange},
 		{"pod-security", Blocking, refusalRule(refusedByPodSecurity, "PodSecurity", "The Pod Security level of the "+
 			"namespace does not allow the Pods of %s.",
 			"Set what the message asks for in securityContext of the Pod and of every container in the templates of %s, or "+
@@ -32,6 +30,7 @@ func rightsRules() []objectRule {
 			"Kubernetes cluster denies what the operator wants to write for %s.",
 			"Change the field in %s that the message complains of, or ask the owner of the webhook or policy that it names "+
 				"for an exception.")},
+		{"pod-invalid", Blocking, podInvalid},
 		{"priority-class-missing", Blocking, refusalRule(refusedPriorityClass, "PriorityClassNotFound", "The Pod templates "+
 			"of %s name a PriorityClass that does not exist.",
 			"Create the PriorityClass that the message names, or correct priorityClassName in the Pod templates of %s.")},
@@ -108,7 +107,7 @@ func ownerReferenceRefused(s *Snapshot) []Finding {
 }
 
 var (
-	quotaName = regexp.MustCompile(`(?:exceeded|failed) quota: ([^,:\s]+)`)
+	quotaName = regexp.MustCompile(`(?:exceeded|failed|status unknown for) quota: ([^,:\s]+)`)
 	// quotaNumbers are a requested, a used and a limiting amount, each with the resource.
 	quotaNumbers = regexp.MustCompile(`requested: (.+?), used: (.+?), limited: (.+)$`)
 	quotaMust    = regexp.MustCompile(`must specify (.+)$`)
@@ -128,6 +127,12 @@ func quotaExceeded(s *Snapshot) []Finding {
 		if m := quotaNumbers.FindStringSubmatch(r.text); m != nil {
 			finding.Cause = fmt.Sprintf("ResourceQuota %s does not leave room for what %s asks for: requested %s, used %s, "+
 				"limit %s.", name, r.object, m[1], m[2], m[3])
+		}
+		if strings.Contains(r.text, "status unknown for quota") {
+			finding.Cause = fmt.Sprintf("ResourceQuota %s has no status yet, and until it has one nothing that it counts is "+
+				"let in, %s included.", name, r.object)
+			finding.Next = fmt.Sprintf("Wait a moment; if it stays, see \"kubectl get quota %s -o yaml\" and whether "+
+				"kube-controller-manager, which counts, runs.", name)
 		}
 		if m := quotaMust.FindStringSubmatch(r.text); m != nil {
 			finding.Cause = fmt.Sprintf("ResourceQuota %s counts resources that the Pods of %s do not "+

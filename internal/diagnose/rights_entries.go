@@ -17,9 +17,12 @@ func rightsEntries() []Entry {
 			"A ResourceQuota of the namespace leaves no room, or counts resources that the Pods do not specify.",
 			"Run \"kubectl describe quota\"; raise it, free what is in use, or lower requests and replicas."),
 		entry(Rights, "limit-range",
-			"Pods are missing; events speak of a minimum or maximum per container.",
-			"A LimitRange of the namespace does not allow the resources of a container.",
-			"Bring resources in the Pod templates within \"kubectl get limitrange -o yaml\"."),
+			"Pods are missing; events speak of a minimum or maximum per container, or of a request that must be less than or "+
+				"equal to a limit which nobody wrote.",
+			"A LimitRange of the namespace does not allow the resources of a container, or gives it a default limit below its "+
+				"own request.",
+			"Bring resources in the Pod templates within \"kubectl get limitrange -o yaml\", and write a limit beside each "+
+				"request."),
 		entry(Rights, "pod-security",
 			"Pods are missing; events say \"violates PodSecurity\".",
 			"The Pod Security level of the namespace does not allow the Pods.",
@@ -32,6 +35,10 @@ func rightsEntries() []Entry {
 			"Objects are missing; events say \"denied the request\".",
 			"An admission webhook or policy denies what the operator wants to write.",
 			"Change what the message complains of, or ask the owner of the policy for an exception."),
+		entry(Rights, "pod-invalid",
+			"Pods are missing; events say `Pod \"...\" is invalid`.",
+			"The API server finds a field of the Pod wrong that the operator could not judge.",
+			"Correct the field that the message names in the group's Pod template."),
 		entry(Rights, "priority-class-missing",
 			"No Pod is made; events say \"no PriorityClass with name\".",
 			"A Pod template names a PriorityClass that does not exist.",

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -31,11 +32,20 @@ func TestRefusals(t *testing.T) {
 		return wholeCase{refusedWith(text), []string{id + " RayCluster demo"}}
 	}
 	testWhole(t, map[string]wholeCase{
-		"a right":                        refused(forbiddenText, "operator-forbidden"),
-		"an owner reference":             refused(`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, "owner-reference-refused"),
-		"a quota":                        refused(quotaText, "quota-exceeded"),
-		"a quota that wants limits":      refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
-		"a limit":                        refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
+		"a right":                   refused(forbiddenText, "operator-forbidden"),
+		"an owner reference":        refused(`pods "p" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`, "owner-reference-refused"),
+		"a quota":                   refused(quotaText, "quota-exceeded"),
+		"a quota that wants limits": refused(`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`, "quota-exceeded"),
+		"a limit":                   refused(`pods "p" is forbidden: maximum cpu usage per Container is 2, but limit is 4`, "limit-range"),
+		"a default limit": refused(`head: Pod "demo-head-x" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": `+
+			`must be less than or equal to cpu limit of 10m`, "limit-range"),
+		"a limit of the template's own": {func(s *Snapshot) {
+			demo(s).Spec.WorkerGroupSpecs[0].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}, Limits: corev1.ResourceList{"cpu": resource.MustParse("10m")}}
+			refusedWith(`group small: Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": must be less than or equal to cpu limit of 10m`)(s)
+		}, []string{"pod-invalid RayCluster demo"}},
+		"a field that is wrong":          refused(`group small: Pod "p" is invalid: spec.containers[0].volumeMounts[0].name: Not found: "x"`, "pod-invalid"),
+		"a quota that was not counted":   refused(`pods "p" is forbidden: status unknown for quota: team-a, resources: pods`, "quota-exceeded"),
 		"Pod Security":                   refused(`pods "p" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`, "pod-security"),
 		"a webhook":                      refused(`admission webhook "v.example.com" denied the request: no image of quay.io`, "admission-denied"),
 		"a policy":                       refused(`pods "p" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'b' denied request: no latest`, "admission-denied"),
@@ -49,7 +59,37 @@ func TestRefusals(t *testing.T) {
 		}, []string{"quota-exceeded RayCluster demo"}},
 		"an event of long ago": {func(s *Snapshot) {
 			demo(s).Status.Conditions = nil
-			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 10*time.Minute)}
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 20*time.Minute)}
+		}, nil},
+		"an event between two tries": {func(s *Snapshot) {
+			demo(s).Status.Conditions = nil
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, 9*time.Minute)}
+		}, []string{"quota-exceeded RayCluster demo"}},
+		"an event, and conditions that know nothing of it any more": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, "")
+			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}
+		}, nil},
+		"two groups, refused for two reasons": {func(s *Snapshot) {
+			refusedWith(quotaText)(s)
+			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", rayv1.ReasonFailedCreateWorkerPod,
+				strings.Replace(quotaText, "small: ", "small: FailedCreateWorkerPod: ", 1)+"\n"+
+					`group large: FailedCreateWorkerPod: pods "p" is forbidden: no PriorityClass with name high was found`)
+		}, []string{"quota-exceeded RayCluster demo", "priority-class-missing RayCluster demo"}},
+		"a container that speaks of a refusal of its own": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionPodsHealthy, "False", "CrashLoopBackOff",
+				"head: Pod demo-head: CrashLoopBackOff: container ray-head: exit code 1: "+forbiddenText)
+			set(&demo(s).Status.Conditions, rayv1.ConditionReady, "False", rayv1.ReasonPodsNotReady, forbiddenText)
+		}, nil},
+		"what nobody knows": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "Service demo-head-svc: the moon is full")
+			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "RayCluster demo: the moon is full")
+		}, []string{"stalled RayCluster demo"}},
+		"what nobody knows, of an owner": {func(s *Snapshot) {
+			set(&s.Service.Status.Conditions, rayv1.ConditionStalled, "True", "FailedToCreateService", "the moon is full")
+		}, []string{"stalled RayService chat"}},
+		"a stall beside its reason": {func(s *Snapshot) {
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "ImagePullBackOff", "head: Pod demo-head: ImagePullBackOff")
+			workerOf(s).Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "ray-worker", State: waiting("ImagePullBackOff", "")}
 		}, nil},
 		"an event, and a cluster that is ready since": {func(s *Snapshot) {
 			s.Events = []corev1.Event{event("RayCluster", "demo", "FailedToCreateWorkerPod", quotaText, time.Minute)}
@@ -83,6 +123,10 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 		forbiddenText: "The account system:serviceaccount:ray-system:heliostat may not create pods in namespace ns.",
 		quotaText:     "ResourceQuota team-a does not leave room for what RayCluster demo asks for: requested requests.cpu=4, used requests.cpu=6, limit requests.cpu=8.",
 		`pods "p" is forbidden: failed quota: team-a: must specify limits.cpu for: ray-head`: "ResourceQuota team-a counts resources that the Pods of RayCluster demo do not specify: limits.cpu for: ray-head.",
+		`pods "p" is forbidden: status unknown for quota: team-a, resources: pods`: "ResourceQuota team-a has no status yet, and until it has one nothing that it counts is let in, " +
+			"RayCluster demo included.",
+		`Pod "p" is invalid: spec.containers[0].resources.requests: Invalid value: "20m": must be less than or equal to cpu limit of 10m`: "A container of RayCluster demo has no cpu limit " +
+			"of its own, so a LimitRange of the namespace gives it its default of 10m, which is less than the container asks for.",
 	} {
 		s := healthy()
 		refusedWith(text)(s)
@@ -111,6 +155,19 @@ func TestRightsOfTheAutoscaler(t *testing.T) {
 			demo(s).Spec.HeadGroupSpec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
 		}, []string{"autoscaler-rights-missing RayCluster demo"}},
 		"a ClusterRole, which is not known": {func(s *Snapshot) { s.Bindings[0].RoleRef.Kind = "ClusterRole" }, nil},
+		"no binding, because the operator was refused before": {func(s *Snapshot) {
+			s.Bindings = []*rbacv1.RoleBinding{}
+			refusedWith(forbiddenText)(s)
+		}, []string{"operator-forbidden RayCluster demo"}},
+		"no binding, because the operator is down": {func(s *Snapshot) {
+			s.Bindings, s.Operator.Deployments[0].Status.AvailableReplicas = []*rbacv1.RoleBinding{}, 0
+		}, []string{"operator-unavailable Deployment ray-system/heliostat"}},
+		"no binding, and an autoscaler that has ended for it": {func(s *Snapshot) {
+			s.Bindings = []*rbacv1.RoleBinding{}
+			set(&demo(s).Status.Conditions, rayv1.ConditionStalled, "True", "Error", "head: Pod demo-head: Error: container autoscaler: exit code 1")
+			headOf(s).Spec.RestartPolicy = corev1.RestartPolicyNever
+			headOf(s).Status.ContainerStatuses[1] = corev1.ContainerStatus{Name: "autoscaler", State: terminated(1, "Error", "")}
+		}, []string{"autoscaler-rights-missing ServiceAccount demo"}},
 		"no autoscaler": {func(s *Snapshot) {
 			demo(s).Spec.EnableInTreeAutoscaling = nil
 			s.Bindings = []*rbacv1.RoleBinding{}

@@ -36,8 +36,8 @@ type Snapshot struct {
 	// Logs are the last lines of containers in trouble, by LogKey.
 	Logs map[string]string
 
-	// Services, Slices, Ingresses, Policies, Secrets, ConfigMaps, Claims, Accounts, Roles, Bindings and Quotas are those of
-	// the namespace. Of Secrets and ConfigMaps only names and keys are kept.
+	// Services, Slices, Ingresses, Policies, Claims, Accounts, Roles, Bindings and Quotas are those of the namespace. Of Secrets and
+	// ConfigMaps there are only those that the objects refer to, and of them only names and keys.
 	Services   []*corev1.Service
 	Slices     []*discoveryv1.EndpointSlice
 	Ingresses  []*networkingv1.Ingress
@@ -61,6 +61,9 @@ type Snapshot struct {
 	Dashboards map[string]Dashboard
 	// Gaps are the parts that could not be read.
 	Gaps []Gap
+
+	// index is what many rules ask for, or nil. Only the copy that Findings works on has one.
+	index *index
 }
 
 // Keys are the keys of Secrets or ConfigMaps by the name of the object.

@@ -19,9 +19,10 @@ const (
 	settling = time.Minute
 	// joining is how long a worker may wait for a head that is ready.
 	joining = 2 * time.Minute
-	// eventsCount is how long an event counts that tells of a refusal. Events stay for an hour, so an older one may speak of what
-	// is over; the conditions of Heliostat need no events.
-	eventsCount = 5 * time.Minute
+	// eventsCount is how long an event counts that tells of a refusal: a little longer than the ten minutes for which controllers wait at
+	// most before they try again. Events stay for an hour, so an older one may speak of what is over; the conditions of Heliostat
+	// need no events.
+	eventsCount = 11 * time.Minute
 )
 
 // object is what the objects of ray.io/v1 have in common.
@@ -169,25 +170,30 @@ func (s *Snapshot) runs(pod *corev1.Pod, age time.Duration) bool {
 }
 
 // troubled tells whether the rules about single Pods have something to say about the Pod.
-func (s *Snapshot) troubled(pod *corev1.Pod) bool {
-	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: MountFailure(s.eventsAbout("Pod", pod.Name)), Now: s.Now})
-	return finding.Found()
+func (s *Snapshot) troubled(pod *corev1.Pod) bool { return s.trouble(pod).Found() }
+
+// heldBack tells whether the operator says that it cannot make all that a cluster needs.
+func (s *Snapshot) heldBack(cluster *rayv1.RayCluster) bool {
+	o := clusterObject(cluster)
+	stalled := o.condition(rayv1.ConditionStalled, metav1.ConditionTrue)
+	return stalled != nil && slices.ContainsFunc(failedWrites(), func(p string) bool { return strings.HasPrefix(stalled.Reason, p) }) ||
+		o.condition(rayv1.ConditionValid, metav1.ConditionFalse) != nil || collides(cluster) ||
+		o.condition(rayv1.ConditionStorageReady, metav1.ConditionFalse) != nil ||
+		slices.ContainsFunc(s.refusals(), func(r refusal) bool { return r.object == o.String() })
 }
 
 // clusterTroubled tells whether the operator reports trouble of a cluster, or one of its Pods is in trouble.
 func (s *Snapshot) clusterTroubled(cluster *rayv1.RayCluster) bool {
-	o := clusterObject(cluster)
-	return o.condition(rayv1.ConditionStalled, metav1.ConditionTrue) != nil ||
-		o.condition(rayv1.ConditionValid, metav1.ConditionFalse) != nil ||
-		o.condition(rayv1.ConditionNameCollision, metav1.ConditionTrue) != nil ||
-		o.condition(rayv1.ConditionStorageReady, metav1.ConditionFalse) != nil ||
-		slices.ContainsFunc(s.refusals(), func(r refusal) bool { return r.object == o.String() }) ||
+	return s.heldBack(cluster) || clusterObject(cluster).condition(rayv1.ConditionStalled, metav1.ConditionTrue) != nil ||
 		slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool {
 			return pod.Labels[rayv1.LabelCluster] == cluster.Name && s.troubled(pod)
 		})
 }
 
 func (s *Snapshot) eventsAbout(kind, name string) []corev1.Event {
+	if s.index != nil {
+		return slices.Clone(s.index.events[involved{kind, name}])
+	}
 	var events []corev1.Event
 	for i := range s.Events {
 		if about := s.Events[i].InvolvedObject; about.Kind == kind && about.Name == name {

@@ -56,7 +56,7 @@ func testWhole(t *testing.T, cases map[string]wholeCase) {
 
 // wholeFindings leaves out what the rules about single Pods find.
 func wholeFindings(s *Snapshot) []Finding {
-	var ids []string
+	ids := []string{idStalled}
 	for _, rule := range objectRules() {
 		ids = append(ids, rule.id)
 	}
@@ -103,7 +103,7 @@ func TestCatalogueHasEachRuleOnce(t *testing.T) {
 			t.Errorf("entry %s is not complete", entry.ID)
 		}
 	}
-	rules := map[string]bool{}
+	rules := map[string]bool{idStalled: true}
 	for _, rule := range objectRules() {
 		if rules[rule.id] {
 			t.Errorf("rule %s is there twice", rule.id)
@@ -353,7 +353,8 @@ func healthyOperator() Operator {
 		Spec:   appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "heliostat:1"}}}}},
 		Status: appsv1.DeploymentStatus{AvailableReplicas: 2}}}
 	renewed, acquired := metav1.NewMicroTime(now.Add(-2*time.Second)), metav1.NewMicroTime(now.Add(-time.Hour))
-	operator.Leases = []*coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "ray-operator-leader", Namespace: "ray-system"}, Spec: coordinationv1.LeaseSpec{
+	operator.Leases = []*coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "ray-operator-leader", Namespace: "ray-system",
+		CreationTimestamp: ago(10 * time.Hour)}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To("heliostat-1"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &renewed, AcquireTime: &acquired, LeaseTransitions: ptr.To[int32](40)}}}
 	for _, kind := range []string{rayv1.KindRayCluster, rayv1.KindRayJob, rayv1.KindRayService, rayv1.KindRayCronJob} {
 		operator.CRDFields[kind] = specFields(kind)

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -68,18 +69,24 @@ func failedOtherwise(job *rayv1.RayJob) bool {
 	return !known(job) && !isRuntimeEnv(job)
 }
 
-// isRuntimeEnv goes by Ray's words: its error type, and the names that its messages give to the environment.
+// runtimeEnvFailed are the words for an environment that could not be set up. That it is spoken of at all says nothing: each driver's log
+// does so.
+var runtimeEnvFailed = regexp.MustCompile(`(?i)runtime[_ ]?env(?:ironment)?s? (?:set-?up|creation|preparation)\w*:? (?:has )?(?:failed|failure|error)|` +
+	`(?:fail(?:ed|ure)|error|could not|cannot|unable) (?:to|in|while|when)? ?(?:set(?:ting)?[- ]?up|creat(?:e|ing)|prepar(?:e|ing)|install(?:ing)?) (?:the |a )?runtime[_ ]?env|` +
+	`RuntimeEnvSetupError`)
+
+// isRuntimeEnv goes by Ray's own word for the kind of error where there is one, else by the first line of what it said: the rest is the
+// log of a program, which may speak of anything.
 func isRuntimeEnv(job *rayv1.RayJob) bool {
-	texts := []string{job.Status.Message}
+	said := job.Status.Message
 	if p := job.Status.PostMortem; p != nil && p.Attempt == job.Status.Attempt {
-		texts = append(texts, p.ErrorType, p.Message)
+		if p.ErrorType != "" {
+			return strings.Contains(strings.ToUpper(p.ErrorType), "RUNTIME_ENV")
+		}
+		said = cmp.Or(p.Message, said)
 	}
-	return slices.ContainsFunc(texts, func(text string) bool {
-		lower := strings.ToLower(text)
-		return slices.ContainsFunc([]string{"runtime_env", "runtimeenv", "runtime environment"}, func(mark string) bool {
-			return strings.Contains(lower, mark)
-		})
-	})
+	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	return runtimeEnvFailed.MatchString(first)
 }
 
 // jobRule returns a rule about RayJobs that failed. The name of the RayJob is put into cause and next as their argument 1.

@@ -38,6 +38,14 @@ func TestJobs(t *testing.T) {
 			failed(rayv1.AppFailed, "")(s)
 			s.Jobs[0].Status.PostMortem = &rayv1.RayJobPostMortem{Attempt: 1, ErrorType: "RUNTIME_ENV_SETUP_FAILURE"}
 		}, []string{"job-runtime-env RayJob train"}},
+		"an environment that could not be made":    {failed(rayv1.AppFailed, "RuntimeEnvSetupError: Failed to set up runtime environment."), []string{"job-runtime-env RayJob train"}},
+		"a program that speaks of its environment": {failed(rayv1.AppFailed, "KeyError: runtime_env"), []string{"job-app-failed RayJob train"}},
+		"a program whose log speaks of its environment": {failed(rayv1.AppFailed, "Job entrypoint command failed, last lines:\nrunning with runtime_env setup failed=0"),
+			[]string{"job-app-failed RayJob train"}},
+		"another kind of error, by Ray's error type": {func(s *Snapshot) {
+			failed(rayv1.AppFailed, "runtime_env setup failed")(s)
+			s.Jobs[0].Status.PostMortem = &rayv1.RayJobPostMortem{Attempt: 1, ErrorType: "JOB_ENTRYPOINT_COMMAND_ERROR"}
+		}, []string{"job-app-failed RayJob train"}},
 		"a job that succeeded": {func(s *Snapshot) {
 			s.Jobs[0].Status.JobDeploymentStatus, s.Jobs[0].Status.JobStatus = rayv1.JobDeploymentStatusComplete, rayv1.JobStatusSucceeded
 		}, nil},

@@ -40,12 +40,18 @@ func (g *gatherer) clusters(ctx context.Context) {
 	for _, cluster := range all {
 		byService := s.Service != nil && metav1.IsControlledBy(cluster, s.Service)
 		byJob := slices.ContainsFunc(s.Jobs, func(job *rayv1.RayJob) bool {
-			return metav1.IsControlledBy(cluster, job) || !rayv1.IsJobDeploymentTerminal(job.Status.JobDeploymentStatus) && job.Status.RayClusterName == cluster.Name
+			return metav1.IsControlledBy(cluster, job) || !rayv1.IsJobDeploymentTerminal(job.Status.JobDeploymentStatus) && uses(job, cluster.Name)
 		})
 		if byService || byJob {
 			s.Clusters = append(s.Clusters, cluster)
 		}
 	}
+}
+
+// uses tells whether a job runs, or is to run, on a cluster of that name. Before the operator has looked at the job only its selector
+// tells.
+func uses(job *rayv1.RayJob, cluster string) bool {
+	return job.Status.RayClusterName == cluster || job.Spec.ClusterSelector[rayv1.LabelCluster] == cluster
 }
 
 // owned are those of the objects that the owner controls.
@@ -79,7 +85,11 @@ func (g *gatherer) pods(ctx context.Context) {
 			}
 		}
 	}
-	for _, pod := range read(ctx, g, &corev1.PodList{}, func(l *corev1.PodList) []corev1.Pod { return l.Items }, g.here()) {
+	all := read(ctx, g, &corev1.PodList{}, func(l *corev1.PodList) []corev1.Pod { return l.Items }, g.here())
+	if all != nil {
+		s.Pods = []*corev1.Pod{}
+	}
+	for _, pod := range all {
 		if owner := metav1.GetControllerOf(pod); owner != nil && owners[owner.UID] {
 			s.Pods = append(s.Pods, pod)
 		}

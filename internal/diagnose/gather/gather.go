@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-io/heliostat/internal/diagnose"
-	"github.com/heliostat-io/heliostat/internal/ray"
 )
 
 // Tail returns the last lines of a container's log, of the life before the present one where previous is true.
@@ -92,40 +89,3 @@ func (g *gatherer) dashboards(ctx context.Context) {
 		}
 	}
 }
-
-// logs reads the ends of the logs of containers in trouble, a bounded number of them.
-func (g *gatherer) logs(ctx context.Context) {
-	if g.Tail == nil {
-		return
-	}
-	g.snapshot.Logs = map[string]string{}
-	for _, pod := range g.snapshot.Pods {
-		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-			if len(g.snapshot.Logs) >= maxLogs {
-				return
-			}
-			g.log(ctx, pod, status)
-		}
-	}
-}
-
-// maxLogs bounds how many logs are read: a hundred workers that fail alike say the same.
-const maxLogs = 20
-
-func (g *gatherer) log(ctx context.Context, pod *corev1.Pod, status corev1.ContainerStatus) {
-	ended := status.State.Terminated != nil && status.State.Terminated.ExitCode != 0
-	again := status.RestartCount > 0 && !status.Ready
-	stuck := status.State.Running != nil && !status.Ready && g.snapshot.Now.Sub(status.State.Running.StartedAt.Time) > time.Minute
-	// That the autoscaler says nothing at all is a finding, too.
-	if !ended && !again && !stuck && status.Name != ray.AutoscalerContainer {
-		return
-	}
-	text, err := g.Tail(ctx, pod.Namespace, pod.Name, status.Name, again && !ended)
-	if err != nil {
-		g.gap(fmt.Sprintf("log of container %s of Pod %s", status.Name, pod.Name), err)
-		return
-	}
-	g.snapshot.Logs[diagnose.LogKey(pod.Name, status.Name)] = text
-}
-
-func deployments(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }

@@ -10,6 +10,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
@@ -29,24 +31,49 @@ func (g *gatherer) namespaced(ctx context.Context) {
 	g.keys(ctx)
 }
 
-// keys reads the names and keys of Secrets and ConfigMaps. The values are dropped at once: no rule needs them.
+// keys reads the keys of the Secrets and ConfigMaps that the objects refer to, and of no others. The values are dropped at once: no rule
+// needs them.
 func (g *gatherer) keys(ctx context.Context) {
-	secrets := read(ctx, g, &corev1.SecretList{}, func(l *corev1.SecretList) []corev1.Secret { return l.Items }, g.here())
-	if secrets != nil {
-		g.snapshot.Secrets = diagnose.Keys{}
+	secrets, configMaps := g.snapshot.Needs()
+	g.snapshot.Secrets = keysOf(ctx, g, secrets, "Secrets", func(s *corev1.Secret) []string {
+		return slices.Sorted(maps.Keys(s.Data))
+	})
+	g.snapshot.ConfigMaps = keysOf(ctx, g, configMaps, "ConfigMaps", func(c *corev1.ConfigMap) []string {
+		return slices.Sorted(maps.Keys(joined(c)))
+	})
+}
+
+// joined are the keys of both parts of a ConfigMap.
+func joined(c *corev1.ConfigMap) map[string]bool {
+	keys := map[string]bool{}
+	for key := range c.Data {
+		keys[key] = true
 	}
-	for _, secret := range secrets {
-		g.snapshot.Secrets[secret.Name] = slices.Sorted(maps.Keys(secret.Data))
+	for key := range c.BinaryData {
+		keys[key] = true
 	}
-	configs := read(ctx, g, &corev1.ConfigMapList{}, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items }, g.here())
-	if configs != nil {
-		g.snapshot.ConfigMaps = diagnose.Keys{}
+	return keys
+}
+
+// keysOf reads objects by their names. One that is not there is absent. If one cannot be read, nothing is known of all.
+func keysOf[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, g *gatherer, names []string, what string, keys func(P) []string) diagnose.Keys {
+	found := diagnose.Keys{}
+	for _, name := range names {
+		object := P(new(T))
+		err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, object)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			g.gap(what, err)
+			return nil
+		}
+		found[name] = keys(object)
 	}
-	for _, config := range configs {
-		keys := slices.Concat(slices.Collect(maps.Keys(config.Data)), slices.Collect(maps.Keys(config.BinaryData)))
-		slices.Sort(keys)
-		g.snapshot.ConfigMaps[config.Name] = keys
-	}
+	return found
 }
 
 // clusterWide reads what stands in no namespace.

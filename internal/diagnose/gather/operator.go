@@ -19,7 +19,8 @@ import (
 	"github.com/heliostat-io/heliostat/internal/config"
 )
 
-// OperatorSelector selects the Deployments that run an operator for ray.io, Heliostat's or KubeRay's, in any namespace.
+// OperatorSelector selects the Deployments that run an operator for ray.io, Heliostat's or KubeRay's, in any namespace, as long as nobody
+// has given them another name.
 func OperatorSelector() labels.Selector {
 	selector := labels.NewSelector()
 	requirement, err := labels.NewRequirement(rayv1.LabelAppName, selection.In, []string{"heliostat", "kuberay-operator", "kuberay"})
@@ -33,7 +34,7 @@ func OperatorSelector() labels.Selector {
 // operator reads what runs the operator, and what it competes for.
 func (g *gatherer) operator(ctx context.Context) {
 	o := &g.snapshot.Operator
-	o.Deployments = read(ctx, g, &appsv1.DeploymentList{}, deployments, client.MatchingLabelsSelector{Selector: OperatorSelector()})
+	o.Deployments = g.deployments(ctx)
 	namespaces := map[string]bool{}
 	for _, deployment := range o.Deployments {
 		namespaces[deployment.Namespace] = true
@@ -55,6 +56,27 @@ func (g *gatherer) operator(ctx context.Context) {
 	}
 	g.crds(ctx)
 }
+
+// deployments are those that run an operator. Only where there is none of the usual name all Deployments are read: a chart with another
+// name still marks the Pods of its Deployment.
+func (g *gatherer) deployments(ctx context.Context) []*appsv1.Deployment {
+	items := func(l *appsv1.DeploymentList) []appsv1.Deployment { return l.Items }
+	found := read(ctx, g, &appsv1.DeploymentList{}, items, client.MatchingLabelsSelector{Selector: OperatorSelector()})
+	if found == nil || len(found) > 0 {
+		return found
+	}
+	all := read(ctx, g, &appsv1.DeploymentList{}, items)
+	if all == nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(d *appsv1.Deployment) bool {
+		return d.Spec.Template.Labels[rayv1.LabelAppComponent] != operatorComponent
+	})
+}
+
+// operatorComponent is what the charts of Heliostat and KubeRay call the Pods of their operator, see
+// charts/heliostat/templates/deployment.yaml.
+const operatorComponent = "kuberay-operator"
 
 // crds reads the fields of spec that the API server knows of each kind.
 func (g *gatherer) crds(ctx context.Context) {

@@ -220,7 +220,7 @@ func healthyKinds() []func(*rayv1.RayCluster) {
 		func(c *rayv1.RayCluster) { c.Spec.RayVersion = "" },
 		func(c *rayv1.RayCluster) { c.Spec.AuthOptions = &rayv1.AuthOptions{Mode: rayv1.AuthModeToken} },
 		func(c *rayv1.RayCluster) {
-			c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectAlways}
+			c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectHeadAlways}
 		},
 		func(c *rayv1.RayCluster) { head(c).Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
 		func(c *rayv1.RayCluster) {

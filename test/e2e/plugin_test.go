@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,8 +24,8 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-// ray runs a command of the plugin in the namespace of the test and returns what it wrote and its exit code.
-func (w *world) ray(t *testing.T, args ...string) (string, int) {
+// kubectlRay runs a command of the plugin in the namespace of the test and returns what it wrote to stdout and its exit code.
+func (w *world) kubectlRay(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	root := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, "kubectl ray", "test")
@@ -34,11 +35,12 @@ func (w *world) ray(t *testing.T, args ...string) (string, int) {
 	if err == nil {
 		return out.String(), 0
 	}
+	t.Logf("kubectl ray %s: %s%v", strings.Join(args, " "), errOut.String(), err)
 	var exit kube.ExitError
 	if !errors.As(err, &exit) {
-		return out.String() + errOut.String() + err.Error(), kube.ExitFailed
+		return out.String(), kube.ExitFailed
 	}
-	return out.String() + errOut.String() + exit.Error(), exit.Code
+	return out.String(), exit.Code
 }
 
 // finding is what `diagnose -o json` says, as far as these tests look at it.
@@ -49,7 +51,7 @@ type finding struct {
 // diagnose returns what the plugin finds.
 func (w *world) diagnose(t *testing.T, argument string) []finding {
 	t.Helper()
-	out, code := w.ray(t, "diagnose", argument, "-o", "json")
+	out, code := w.kubectlRay(t, "diagnose", argument, "-o", "json")
 	if code == kube.ExitCannotLook {
 		t.Fatalf("diagnose %s: %s", argument, out)
 	}
@@ -121,16 +123,16 @@ func TestANewcomerFindsTheFault(t *testing.T) {
 			w.apply(t, filepath.Join("..", "..", "docs", "examples", "broken", e.file))
 			g.Eventually(func() []finding { return w.diagnose(t, e.cluster) }, podPatience, time.Second).Should(ContainElement(And(
 				HaveField("ID", e.finding), HaveField("Cause", ContainSubstring(e.cause)), HaveField("Next", ContainSubstring(e.next)))))
-			screen, code := w.ray(t, "diagnose", e.cluster)
+			screen, code := w.kubectlRay(t, "diagnose", e.cluster)
 			g.Expect(code).To(Equal(1))
 			t.Log(screen)
 
 			e.fix(t, g, w)
 			// It may still be stalled for a moment, which is no reason to give up: that is what was corrected.
 			g.Eventually(func() (string, error) {
-				text, code := w.ray(t, "wait", e.cluster, "--for=condition=Ready", "--timeout=30s")
+				text, code := w.kubectlRay(t, "wait", e.cluster, "--for=condition=Ready", "--timeout=30s")
 				if code != 0 {
-					return text, errors.New(text)
+					return text, fmt.Errorf("wait ended with %d", code)
 				}
 				return text, nil
 			}, podPatience, time.Second).Should(ContainSubstring("is Ready"))

@@ -3,7 +3,6 @@ package create
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,25 +19,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 // offline makes every attempt to talk to a cluster fail.
 func offline(t *testing.T) *clitest.Kube {
@@ -81,7 +61,7 @@ func TestDryRun(t *testing.T) {
 			if code := k.Run(t, New, strings.Fields(args)...); code != 0 {
 				t.Fatalf("exit code %d: %s", code, k.ErrOut)
 			}
-			golden(t, name+".golden.yaml", k.Out.Bytes())
+			clitest.Golden(t, name+".golden.yaml", k.Out.String())
 		})
 	}
 }

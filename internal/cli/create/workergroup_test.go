@@ -71,7 +71,7 @@ func TestWorkerGroupContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "workergroup.golden.yaml", text)
+	clitest.Golden(t, "workergroup.golden.yaml", string(text))
 }
 
 func clusterWith(version string, groups ...string) *rayv1.RayCluster {

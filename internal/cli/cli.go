@@ -43,7 +43,7 @@ func NewIn(env *kube.Env) *cobra.Command {
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: env.Program},
 		// What cobra does with unknown commands where these are missing cannot be told from other errors.
-		Args:              knownCommand,
+		Args:              mustBeKnown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -71,8 +71,8 @@ func NewIn(env *kube.Env) *cobra.Command {
 // suggestionDistance is how many letters of a command may be wrong for it to be suggested, cobra's own default.
 const suggestionDistance = 2
 
-// knownCommand says that a command is unknown, and which one may be meant.
-func knownCommand(root *cobra.Command, args []string) error {
+// mustBeKnown says that a command is unknown, and which one may be meant.
+func mustBeKnown(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
@@ -145,8 +146,7 @@ func (o *clusterOptions) run(ctx context.Context, env *kube.Env, c *config) erro
 	if o.dryRun == dryRunClient {
 		return printYAML(env, object.Object)
 	}
-	version, err := apply(ctx, env, object, o.dryRun)
-	if err != nil || o.dryRun == dryRunServer {
+	if err := apply(ctx, env, object, o.dryRun); err != nil || o.dryRun == dryRunServer {
 		return err
 	}
 	if _, err := fmt.Fprintf(env.Out, "Created Ray cluster: %s\n", c.Name); err != nil {
@@ -155,5 +155,6 @@ func (o *clusterOptions) run(ctx context.Context, env *kube.Env, c *config) erro
 	if !o.wait {
 		return nil
 	}
-	return waitProvisioned(ctx, env, awaited{namespace: c.Namespace, name: c.Name, from: version, timeout: o.timeout})
+	target := kube.Target{Kind: kube.RayCluster, NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}
+	return waitProvisioned(ctx, env, target, o.timeout)
 }

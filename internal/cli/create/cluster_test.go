@@ -3,14 +3,17 @@ package create
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -294,6 +297,13 @@ func TestWait(t *testing.T) {
 			},
 			code: 1, out: "Created Ray cluster: c\n", errOut: "Error: wait for RayCluster default/c: somebody deleted it\n",
 		},
+		"stalled, which ends the waiting early": {
+			do: func(ctx context.Context, c client.WithWatch) error {
+				return setStatus(ctx, c, "c", condition(rayv1.ConditionStalled, metav1.ConditionTrue))
+			},
+			args: "--timeout 1h", code: kube.ExitFailed, out: "Created Ray cluster: c\n",
+			errOut: "Error: wait for RayCluster default/c: it will not be provisioned unless something is changed: Stalled: Because: of this\n",
+		},
 		"time is over": {
 			do:   func(context.Context, client.WithWatch) error { return nil },
 			args: "--timeout 50ms", code: kube.ExitTimeout, out: "Created Ray cluster: c\n",
@@ -314,13 +324,99 @@ func TestWait(t *testing.T) {
 	}
 }
 
+func TestWaitOutlivesItsWatch(t *testing.T) {
+	expired := apierrors.NewResourceExpired("too old resource version")
+	ended := func(events ...watch.Event) watch.Interface {
+		changes := make(chan watch.Event, len(events))
+		for _, event := range events {
+			changes <- event
+		}
+		close(changes)
+		return watch.NewProxyWatcher(changes)
+	}
+	for name, first := range map[string]struct {
+		watch watch.Interface
+		err   error
+	}{
+		"the API server forgot the version": {watch: ended(watch.Event{Type: watch.Error, Object: &expired.ErrStatus})},
+		"it is refused because of that":     {err: expired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Given a watch that does not last, and a cluster that is provisioned when the next one is opened
+			k := clitest.New()
+			opened := 0
+			unsteady := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+				Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+					if opened++; opened == 1 {
+						return first.watch, first.err
+					}
+					next, err := c.Watch(ctx, list, options...)
+					if err != nil {
+						return nil, err
+					}
+					return next, setStatus(ctx, c, "c", condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionTrue))
+				},
+			})
+			k.Env.Client = func() (client.WithWatch, error) { return unsteady, nil }
+
+			// When somebody waits for the cluster
+			code := k.Run(t, New, "cluster", "c", "--wait")
+
+			// Then they see it
+			if want := "Created Ray cluster: c\nRay cluster c is provisioned\n"; code != 0 || k.Out.String() != want {
+				t.Errorf("exit code %d, said %q and %q, want %q", code, k.Out, k.ErrOut, want)
+			}
+		})
+	}
+}
+
+func TestWaitWithoutTheRightToWatch(t *testing.T) {
+	// Given somebody who may create, and not watch
+	k := clitest.New()
+	refusing := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Group: "ray.io", Resource: "rayclusters"}, "c", errors.New("not you"))
+		},
+	})
+	k.Env.Client = func() (client.WithWatch, error) { return refusing, nil }
+
+	// When they wait, then they are told at once
+	code := k.Run(t, New, "cluster", "c", "--wait", "--timeout", "1h")
+	want := "Error: wait for RayCluster default/c: watch RayCluster default/c: rayclusters.ray.io \"c\" is forbidden: not you\n"
+	if code != kube.ExitFailed || k.ErrOut.String() != want {
+		t.Errorf("exit code %d, said %q, want %q", code, k.ErrOut, want)
+	}
+}
+
+func TestStalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		generation, observed int64
+		status               metav1.ConditionStatus
+		want                 bool
+	}{
+		"it says so":               {1, 1, metav1.ConditionTrue, true},
+		"it says the contrary":     {1, 1, metav1.ConditionFalse, false},
+		"it spoke of a past spec":  {2, 1, metav1.ConditionTrue, false},
+		"it does not say of which": {2, 0, metav1.ConditionTrue, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Generation: c.generation}, Status: condition(rayv1.ConditionStalled, c.status)}
+			cluster.Status.ObservedGeneration = c.observed
+			if got := stalled(cluster); got != c.want {
+				t.Errorf("stalled: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestProvisioned(t *testing.T) {
 	for name, c := range map[string]struct {
 		status rayv1.RayClusterStatus
 		want   bool
 		why    string
 	}{
-		"nothing known":      {rayv1.RayClusterStatus{}, false, ""},
+		"nothing known":      {rayv1.RayClusterStatus{}, false, ": no operator has said anything of it"},
 		"condition":          {condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionTrue), true, ""},
 		"not yet":            {condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionFalse), false, ": RayClusterProvisioned is False: Because: of this"},
 		"stalled":            {condition(rayv1.ConditionStalled, metav1.ConditionTrue), false, ": Stalled: Because: of this"},

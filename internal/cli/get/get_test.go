@@ -219,6 +219,17 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// A cluster that is suspended has no workers, whatever its groups say.
+func TestGroupsOfASuspendedCluster(t *testing.T) {
+	suspended := trainCluster()
+	suspended.Spec.Suspend = ptr.To(true)
+	k := clitest.New(suspended)
+	if code := k.Run(t, New, "workergroup", "-o", "wide"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, k.ErrOut)
+	}
+	clitest.Golden(t, "groups-suspended.txt", k.Out.String())
+}
+
 func TestNothing(t *testing.T) {
 	for args, want := range map[string]struct{ out, errOut string }{
 		"cluster":                {errOut: "No resources found in default namespace.\n"},

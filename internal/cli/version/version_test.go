@@ -78,25 +78,25 @@ func TestVersion(t *testing.T) {
 			objects:   []client.Object{deployment("ray", "op", "kuberay-operator", operator)},
 			resources: []string{"rayclusters"},
 			out: `{
-    "plugin": "v0.0.0-test",
-    "operators": [
-        {
-            "namespace": "ray",
-            "deployment": "op",
-            "image": "registry.example:5000/heliostat:v0.9.0",
-            "version": "v0.9.0",
-            "replicas": 2,
-            "ready": 1
-        }
-    ],
-    "crds": [
-        {
-            "name": "rayclusters.ray.io",
-            "versions": [
-                "v1"
-            ]
-        }
-    ]
+  "plugin": "v0.0.0-test",
+  "operators": [
+    {
+      "namespace": "ray",
+      "deployment": "op",
+      "image": "registry.example:5000/heliostat:v0.9.0",
+      "version": "v0.9.0",
+      "replicas": 2,
+      "ready": 1
+    }
+  ],
+  "crds": [
+    {
+      "name": "rayclusters.ray.io",
+      "versions": [
+        "v1"
+      ]
+    }
+  ]
 }
 `,
 		},

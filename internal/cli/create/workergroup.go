@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
@@ -136,7 +137,7 @@ func additionOf(cluster *rayv1.RayCluster, spec *rayv1.WorkerGroupSpec) (kube.Ad
 // chose, nobody knows the version.
 func (o *groupOptions) warn(env *kube.Env, cluster *rayv1.RayCluster, spec *rayv1.WorkerGroupSpec) error {
 	version := o.config.RayVersion
-	chosen := spec.Template.Spec.Containers[0].Image != imageRepository+":"+version
+	chosen := spec.Template.Spec.Containers[0].Image != blueprint.Image(version)
 	if chosen || cluster.Spec.RayVersion == "" || cluster.Spec.RayVersion == version {
 		return nil
 	}

@@ -37,7 +37,9 @@ func New(streams genericiooptions.IOStreams, program, version string) *cobra.Com
 // NewIn returns the root command in a given environment.
 func NewIn(env *kube.Env) *cobra.Command {
 	root := &cobra.Command{
-		Use:           env.Program,
+		// cobra takes the first word for the name of the program's file, which the script of "completion" is for. With that
+		// being kubectl, the script would take the place of kubectl's own.
+		Use:           strings.ReplaceAll(env.Program, " ", "-"),
 		Short:         "See, explain and change Ray clusters, jobs and services on Kubernetes",
 		SilenceErrors: true,
 		SilenceUsage:  true,

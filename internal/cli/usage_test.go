@@ -93,3 +93,21 @@ func TestHelpIsNoError(t *testing.T) {
 		}
 	}
 }
+
+func TestCompletionIsForThePluginAlone(t *testing.T) {
+	for shell, want := range map[string]string{
+		"bash": "complete -o default -F __start_kubectl-ray kubectl-ray",
+		"zsh":  "#compdef kubectl-ray",
+		"fish": "complete -c kubectl-ray",
+	} {
+		if script, code := call(t, "completion", shell); code != 0 || !strings.Contains(script, want) {
+			t.Errorf("%s: exit code %d, and the script does not contain %q", shell, code, want)
+		}
+	}
+}
+
+func TestUsageLine(t *testing.T) {
+	if said, _ := call(t, "--help"); !strings.Contains(said, "Usage:\n  kubectl ray [flags]\n  kubectl ray [command]\n") {
+		t.Errorf("said\n%s", said)
+	}
+}

@@ -13,33 +13,32 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-// apply creates the RayCluster and returns the version that the API server gave it, or with dryRunServer prints what would
-// be created.
-func apply(ctx context.Context, env *kube.Env, object *unstructured.Unstructured, mode dryRun) (string, error) {
+// apply creates the RayCluster, or with dryRunServer prints what would be created.
+func apply(ctx context.Context, env *kube.Env, object *unstructured.Unstructured, mode dryRun) error {
 	c, err := env.Client()
 	if err != nil {
-		return "", err
+		return err
 	}
 	key := client.ObjectKeyFromObject(object)
 	err = c.Get(ctx, key, &rayv1.RayCluster{})
 	if err == nil {
-		return "", fmt.Errorf("RayCluster %s exists already: choose another name, or delete it first", key)
+		return fmt.Errorf("RayCluster %s exists already: choose another name, or delete it first", key)
 	}
 	if !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("look whether RayCluster %s exists: %w", key, err)
+		return fmt.Errorf("look whether RayCluster %s exists: %w", key, err)
 	}
 	options := []client.ApplyOption{client.FieldOwner(kube.FieldManager)}
 	if mode == dryRunServer {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...); err != nil {
-		return "", fmt.Errorf("create RayCluster %s: %w", key, err)
+		return fmt.Errorf("create RayCluster %s: %w", key, err)
 	}
 	if mode == dryRunServer {
 		object.SetManagedFields(nil)
-		return "", printYAML(env, object.Object)
+		return printYAML(env, object.Object)
 	}
-	return object.GetResourceVersion(), nil
+	return nil
 }
 
 func printYAML(env *kube.Env, object any) error {

@@ -10,36 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
-	"github.com/heliostat-io/heliostat/internal/ray"
-)
-
-const (
-	headContainer   = "ray-head"
-	workerContainer = "ray-worker"
-	// resourceGPU is the resource of Kubernetes that the flags for GPUs mean.
-	resourceGPU = "nvidia.com/gpu"
 )
 
 // cluster is the RayCluster that the configuration describes. The configuration must be valid.
 func (c *config) cluster() *rayv1.RayCluster {
+	head := c.pods().Head(c.Head.blueprint(none))
+	c.mount(&head.Template)
 	cluster := &rayv1.RayCluster{
 		TypeMeta: metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: string(kube.RayCluster)},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: c.Namespace, Name: c.Name, Labels: c.Labels, Annotations: c.Annotations,
 		},
-		Spec: rayv1.RayClusterSpec{
-			RayVersion: c.RayVersion,
-			HeadGroupSpec: rayv1.HeadGroupSpec{
-				RayStartParams: c.Head.RayStartParams,
-				Template:       c.template(headContainer, c.Head, none),
-			},
-		},
-	}
-	cluster.Spec.HeadGroupSpec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{
-		{Name: ray.PortNameGCS, ContainerPort: ray.DefaultGCSPort},
-		{Name: ray.PortNameDashboard, ContainerPort: ray.DefaultDashboardPort},
-		{Name: ray.PortNameClient, ContainerPort: ray.DefaultClientPort},
+		Spec: rayv1.RayClusterSpec{RayVersion: c.RayVersion, HeadGroupSpec: head},
 	}
 	for i := range c.WorkerGroups {
 		cluster.Spec.WorkerGroupSpecs = append(cluster.Spec.WorkerGroupSpecs, c.workerGroup(&c.WorkerGroups[i]))
@@ -53,51 +37,43 @@ func (c *config) cluster() *rayv1.RayCluster {
 }
 
 func (c *config) workerGroup(g *group) rayv1.WorkerGroupSpec {
-	return rayv1.WorkerGroupSpec{
-		GroupName:      g.Name,
-		Replicas:       g.Replicas,
-		MinReplicas:    g.MinReplicas,
-		MaxReplicas:    g.MaxReplicas,
-		NumOfHosts:     *g.NumOfHosts,
-		RayStartParams: g.RayStartParams,
-		Template:       c.template(workerContainer, g.node, g.TPU),
-	}
+	workers := c.pods().Workers(g.Name, g.blueprint(g.TPU))
+	workers.Replicas, workers.MinReplicas, workers.MaxReplicas = g.Replicas, g.MinReplicas, g.MaxReplicas
+	workers.NumOfHosts = *g.NumOfHosts
+	c.mount(&workers.Template)
+	return workers
 }
 
-func (c *config) template(container string, n node, tpu amount) corev1.PodTemplateSpec {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		ServiceAccountName: c.ServiceAccount,
-		NodeSelector:       n.NodeSelectors,
-		Containers:         []corev1.Container{{Name: container, Image: c.Image, Resources: n.resources(tpu)}},
-	}}
+func (c *config) pods() blueprint.Pods {
+	return blueprint.Pods{Image: c.Image, ServiceAccount: c.ServiceAccount}
+}
+
+// mount puts the bucket into a template, if there is one.
+func (c *config) mount(template *corev1.PodTemplateSpec) {
 	if c.GKE != nil && c.GKE.GCSFuse != nil {
-		c.GKE.GCSFuse.mount(&template)
+		c.GKE.GCSFuse.mount(template)
 	}
-	return template
 }
 
-// resources have no limit of CPU, so that Ray may use what is idle. All others are set aside in full: Kubernetes asks for
-// that with GPUs and TPUs, and memory that was not set aside may be missing when Ray needs it.
-func (n node) resources(tpu amount) corev1.ResourceRequirements {
-	limits := corev1.ResourceList{}
-	for name, a := range map[corev1.ResourceName]amount{
-		corev1.ResourceMemory:           n.Memory,
-		corev1.ResourceEphemeralStorage: n.EphemeralStorage,
-		resourceGPU:                     n.GPU,
-		ray.ResourceTPU:                 tpu,
-	} {
-		put(limits, name, a)
+func (n node) blueprint(tpu amount) blueprint.Node {
+	return blueprint.Node{
+		CPU:              n.CPU.quantity(),
+		Memory:           n.Memory.quantity(),
+		EphemeralStorage: n.EphemeralStorage.quantity(),
+		GPU:              n.GPU.quantity(),
+		TPU:              tpu.quantity(),
+		RayStartParams:   n.RayStartParams,
+		NodeSelector:     n.NodeSelectors,
 	}
-	requests := limits.DeepCopy()
-	put(requests, corev1.ResourceCPU, n.CPU)
-	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 }
 
-// put adds an amount that was found valid, unless it is nothing.
-func put(list corev1.ResourceList, name corev1.ResourceName, a amount) {
-	if quantity, err := resource.ParseQuantity(string(a)); err == nil && !quantity.IsZero() {
-		list[name] = quantity
+// quantity is an amount that was found valid. One that is not given is zero.
+func (a amount) quantity() resource.Quantity {
+	quantity, err := resource.ParseQuantity(string(a))
+	if err != nil {
+		return resource.Quantity{}
 	}
+	return quantity
 }
 
 // manifest is a cluster with only those fields that were given a value, so that server-side apply owns no others.

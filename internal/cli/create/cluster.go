@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
@@ -56,9 +58,9 @@ func (o *clusterOptions) addFlags(cmd *cobra.Command) {
 	flags.StringToStringVar(&o.config.Labels, "labels", nil, "Labels of the cluster, as `KEY=VALUE,...`")
 	flags.StringToStringVar(&o.config.Annotations, "annotations", nil, "Annotations of the cluster, as `KEY=VALUE,...`")
 	addImageFlags(cmd, &o.config)
-	flags.StringVar((*string)(&o.config.Head.CPU), "head-cpu", defaultCPU, "CPUs that the head requests.")
-	flags.StringVar((*string)(&o.config.Head.Memory), "head-memory", defaultMemory, "Memory of the head.")
-	flags.StringVar((*string)(&o.config.Head.GPU), "head-gpu", none, "GPUs of the head.")
+	flags.StringVar((*string)(&o.config.Head.CPU), "head-cpu", blueprint.CPU, "CPUs that the head requests.")
+	flags.StringVar((*string)(&o.config.Head.Memory), "head-memory", blueprint.Memory, "Memory of the head.")
+	flags.StringVar((*string)(&o.config.Head.GPU), "head-gpu", blueprint.GPU, "GPUs of the head.")
 	flags.StringVar((*string)(&o.config.Head.EphemeralStorage), "head-ephemeral-storage", "", "Ephemeral storage of the head.")
 	flags.StringToStringVar(&o.config.Head.RayStartParams, "head-ray-start-params", nil, "Flags of ray start on the head, as `KEY=VALUE,...`")
 	flags.StringToStringVar(&o.config.Head.NodeSelectors, "head-node-selectors", nil, "Node selectors of the head, as `KEY=VALUE,...`")
@@ -76,14 +78,14 @@ func (o *clusterOptions) addFlags(cmd *cobra.Command) {
 
 // addImageFlags adds the flags for what runs in the containers.
 func addImageFlags(cmd *cobra.Command, c *config) {
-	cmd.Flags().StringVar(&c.RayVersion, "ray-version", defaultRayVersion, "Version of Ray.")
-	cmd.Flags().StringVar(&c.Image, "image", imageRepository+":"+defaultRayVersion, "Image of the containers. It follows --ray-version when it is not given.")
+	cmd.Flags().StringVar(&c.RayVersion, "ray-version", blueprint.RayVersion, "Version of Ray.")
+	cmd.Flags().StringVar(&c.Image, "image", blueprint.Image(blueprint.RayVersion), "Image of the containers. It follows --ray-version when it is not given.")
 }
 
 // followVersion makes the image that of the version, unless the user chose one.
 func followVersion(cmd *cobra.Command, c *config) {
 	if !cmd.Flags().Changed("image") {
-		c.Image = imageRepository + ":" + c.RayVersion
+		c.Image = blueprint.Image(c.RayVersion)
 	}
 }
 
@@ -91,9 +93,9 @@ func followVersion(cmd *cobra.Command, c *config) {
 func addWorkerFlags(cmd *cobra.Command, workers *group, replicas, hosts *int32) {
 	flags := cmd.Flags()
 	flags.Int32Var(replicas, "worker-replicas", 1, "Number of replicas of the group of workers.")
-	flags.StringVar((*string)(&workers.CPU), "worker-cpu", defaultCPU, "CPUs that each worker requests.")
-	flags.StringVar((*string)(&workers.Memory), "worker-memory", defaultMemory, "Memory of each worker.")
-	flags.StringVar((*string)(&workers.GPU), "worker-gpu", none, "GPUs of each worker.")
+	flags.StringVar((*string)(&workers.CPU), "worker-cpu", blueprint.CPU, "CPUs that each worker requests.")
+	flags.StringVar((*string)(&workers.Memory), "worker-memory", blueprint.Memory, "Memory of each worker.")
+	flags.StringVar((*string)(&workers.GPU), "worker-gpu", blueprint.GPU, "GPUs of each worker.")
 	flags.StringVar((*string)(&workers.TPU), "worker-tpu", none, "TPU chips of each worker. They need node selectors for accelerator and topology.")
 	flags.StringToStringVar(&workers.RayStartParams, "worker-ray-start-params", nil, "Flags of ray start on the workers, as `KEY=VALUE,...`")
 	flags.StringToStringVar(&workers.NodeSelectors, "worker-node-selectors", nil, "Node selectors of the workers, as `KEY=VALUE,...`")
@@ -118,7 +120,7 @@ func (o *clusterOptions) read(cmd *cobra.Command, name string) (*config, error) 
 	c.Name = name
 	followVersion(cmd, &c)
 	workers := o.workers
-	workers.Name, workers.Replicas, workers.NumOfHosts = defaultGroup, &o.replicas, &o.hosts
+	workers.Name, workers.Replicas, workers.NumOfHosts = blueprint.Group, &o.replicas, &o.hosts
 	c.WorkerGroups = []group{workers}
 	if cmd.Flags().Changed("autoscaler") {
 		c.Autoscaler = &autoscaler{Version: o.autoscaler}
@@ -145,8 +147,7 @@ func (o *clusterOptions) run(ctx context.Context, env *kube.Env, c *config) erro
 	if o.dryRun == dryRunClient {
 		return printYAML(env, object.Object)
 	}
-	version, err := apply(ctx, env, object, o.dryRun)
-	if err != nil || o.dryRun == dryRunServer {
+	if err := apply(ctx, env, object, o.dryRun); err != nil || o.dryRun == dryRunServer {
 		return err
 	}
 	if _, err := fmt.Fprintf(env.Out, "Created Ray cluster: %s\n", c.Name); err != nil {
@@ -155,5 +156,6 @@ func (o *clusterOptions) run(ctx context.Context, env *kube.Env, c *config) erro
 	if !o.wait {
 		return nil
 	}
-	return waitProvisioned(ctx, env, awaited{namespace: c.Namespace, name: c.Name, from: version, timeout: o.timeout})
+	target := kube.Target{Kind: kube.RayCluster, NamespacedName: types.NamespacedName{Namespace: c.Namespace, Name: c.Name}}
+	return waitProvisioned(ctx, env, target, o.timeout)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -19,25 +18,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
-
-var update = clitest.Update()
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 // offline makes every attempt to talk to a cluster fail.
 func offline(t *testing.T) *clitest.Kube {
@@ -80,7 +60,7 @@ func TestDryRun(t *testing.T) {
 			if code := k.Run(t, New, strings.Fields(args)...); code != 0 {
 				t.Fatalf("exit code %d: %s", code, k.ErrOut)
 			}
-			golden(t, name+".golden.yaml", k.Out.Bytes())
+			clitest.Golden(t, name+".golden.yaml", k.Out.String())
 		})
 	}
 }
@@ -256,110 +236,5 @@ func TestDryRunServer(t *testing.T) {
 	}
 	if got := k.Out.String(); !strings.Contains(got, "  uid: u-1\n") || strings.Contains(got, "managedFields") || strings.Contains(got, "Created") {
 		t.Errorf("said %s", got)
-	}
-}
-
-// whenWatched does something to the cluster as soon as somebody watches.
-func whenWatched(k *clitest.Kube, do func(context.Context, client.WithWatch) error) {
-	watched := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
-		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-			opened, err := c.Watch(ctx, list, options...)
-			if err != nil {
-				return nil, err
-			}
-			return opened, do(ctx, c)
-		},
-	})
-	k.Env.Client = func() (client.WithWatch, error) { return watched, nil }
-}
-
-func setStatus(ctx context.Context, c client.WithWatch, name string, status rayv1.RayClusterStatus) error {
-	cluster := &rayv1.RayCluster{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, cluster); err != nil {
-		return err
-	}
-	cluster.Status = status
-	return c.Status().Update(ctx, cluster)
-}
-
-func condition(kind string, status metav1.ConditionStatus) rayv1.RayClusterStatus {
-	return rayv1.RayClusterStatus{Conditions: []metav1.Condition{{
-		Type: kind, Status: status, Reason: "Because", Message: "of this", LastTransitionTime: metav1.NewTime(clitest.Now())}}}
-}
-
-func TestWait(t *testing.T) {
-	for name, c := range map[string]struct {
-		do     func(context.Context, client.WithWatch) error
-		args   string
-		code   int
-		out    string
-		errOut string
-	}{
-		"provisioned": {
-			do: func(ctx context.Context, c client.WithWatch) error {
-				if err := setStatus(ctx, c, "c", condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionFalse)); err != nil {
-					return err
-				}
-				return setStatus(ctx, c, "c", condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionTrue))
-			},
-			out: "Created Ray cluster: c\nRay cluster c is provisioned\n",
-		},
-		"another cluster is provisioned first": {
-			do: func(ctx context.Context, c client.WithWatch) error {
-				if err := setStatus(ctx, c, "d", condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionTrue)); err != nil {
-					return err
-				}
-				return c.Delete(ctx, &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}})
-			},
-			code: 1, out: "Created Ray cluster: c\n", errOut: "Error: wait for RayCluster default/c: somebody deleted it\n",
-		},
-		"time is over": {
-			do:   func(context.Context, client.WithWatch) error { return nil },
-			args: "--timeout 50ms", code: kube.ExitTimeout, out: "Created Ray cluster: c\n",
-			errOut: "Error: RayCluster default/c is not provisioned after 50ms: no operator has said anything of it\n",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := clitest.New(&rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}})
-			whenWatched(k, c.do)
-			code := k.Run(t, New, append([]string{"cluster", "c", "--wait"}, strings.Fields(c.args)...)...)
-			if code != c.code {
-				t.Errorf("exit code %d, want %d", code, c.code)
-			}
-			if diff := cmp.Diff([]string{c.out, c.errOut}, []string{k.Out.String(), k.ErrOut.String()}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestProvisioned(t *testing.T) {
-	for name, c := range map[string]struct {
-		status rayv1.RayClusterStatus
-		want   bool
-		why    string
-	}{
-		"nothing known":      {rayv1.RayClusterStatus{}, false, ""},
-		"condition":          {condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionTrue), true, ""},
-		"not yet":            {condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionFalse), false, ": RayClusterProvisioned is False: Because: of this"},
-		"stalled":            {condition(rayv1.ConditionStalled, metav1.ConditionTrue), false, ": Stalled: Because: of this"},
-		"cannot create Pods": {condition(rayv1.ConditionReplicaFailure, metav1.ConditionTrue), false, ": ReplicaFailure: Because: of this"},
-		"head":               {condition(rayv1.ConditionHeadPodReady, metav1.ConditionUnknown), false, ": HeadPodReady is Unknown: Because: of this"},
-		"old operator":       {rayv1.RayClusterStatus{State: rayv1.ClusterStateReady}, true, ""},
-		"condition over state": {func() rayv1.RayClusterStatus {
-			s := condition(rayv1.ConditionRayClusterProvisioned, metav1.ConditionFalse)
-			s.State = rayv1.ClusterStateReady
-			return s
-		}(), false, ": RayClusterProvisioned is False: Because: of this"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := &rayv1.RayCluster{Status: c.status}
-			if got := provisioned(cluster); got != c.want {
-				t.Errorf("provisioned: %v, want %v", got, c.want)
-			}
-			if got := because(cluster); got != c.why {
-				t.Errorf("because %q, want %q", got, c.why)
-			}
-		})
 	}
 }

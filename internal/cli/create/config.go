@@ -7,17 +7,12 @@ import (
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 )
 
-// Defaults of the flags and of the file.
-const (
-	defaultRayVersion = "2.52.0"
-	imageRepository   = "rayproject/ray"
-	defaultGroup      = "default-group"
-	defaultCPU        = "2"
-	defaultMemory     = "4Gi"
-	none              = "0"
-)
+// none is the amount of what is not asked for.
+const none = "0"
 
 // config describes a RayCluster. It is the content of the configuration file, and flags are read into it.
 type config struct {
@@ -121,8 +116,8 @@ func parse(text []byte) (*config, error) {
 
 // setDefaults completes what is not given.
 func (c *config) setDefaults() {
-	setDefault(&c.RayVersion, defaultRayVersion)
-	setDefault(&c.Image, imageRepository+":"+c.RayVersion)
+	setDefault(&c.RayVersion, blueprint.RayVersion)
+	setDefault(&c.Image, blueprint.Image(c.RayVersion))
 	c.Head.setDefaults()
 	if c.WorkerGroups == nil {
 		c.WorkerGroups = []group{{}}
@@ -132,14 +127,14 @@ func (c *config) setDefaults() {
 	}
 	// The other groups must be told apart by names that somebody chose.
 	if len(c.WorkerGroups) == 1 {
-		setDefault(&c.WorkerGroups[0].Name, defaultGroup)
+		setDefault(&c.WorkerGroups[0].Name, blueprint.Group)
 	}
 }
 
 func (n *node) setDefaults() {
-	setDefault(&n.CPU, defaultCPU)
-	setDefault(&n.Memory, defaultMemory)
-	setDefault(&n.GPU, none)
+	setDefault(&n.CPU, blueprint.CPU)
+	setDefault(&n.Memory, blueprint.Memory)
+	setDefault(&n.GPU, blueprint.GPU)
 }
 
 func (g *group) setDefaults() {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 )
 
 const (
@@ -53,7 +54,7 @@ func (c *config) validate() *problem {
 	v.clusterName("name", c.Name)
 	v.labels("labels", c.Labels)
 	v.annotations("annotations", c.Annotations)
-	v.require(versionForm().MatchString(c.RayVersion), "ray-version", c.RayVersion, "it must be a version of Ray, such as "+defaultRayVersion)
+	v.require(versionForm().MatchString(c.RayVersion), "ray-version", c.RayVersion, "it must be a version of Ray, such as "+blueprint.RayVersion)
 	v.image(c.Image)
 	if c.ServiceAccount != "" {
 		v.text("service-account", c.ServiceAccount, validation.IsDNS1123Subdomain(c.ServiceAccount))

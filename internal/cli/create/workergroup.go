@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
@@ -75,31 +78,46 @@ func (o *groupOptions) run(ctx context.Context, env *kube.Env, spec *rayv1.Worke
 	if err != nil {
 		return err
 	}
-	object, _, err := kube.Find(ctx, c, namespace, "raycluster/"+o.cluster)
+	var cluster *rayv1.RayCluster
+	// The operator writes the status all the time, so somebody who is in the way is no reason to trouble the user.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var err error
+		cluster, err = o.add(ctx, c, namespace, spec)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	cluster, ok := object.(*rayv1.RayCluster)
-	if !ok {
-		return fmt.Errorf("%s/%s is not a RayCluster", namespace, o.cluster)
-	}
-	for i := range cluster.Spec.WorkerGroupSpecs {
-		if cluster.Spec.WorkerGroupSpecs[i].GroupName == spec.GroupName {
-			return fmt.Errorf("RayCluster %s/%s has a worker group %q already: choose another name", namespace, o.cluster, spec.GroupName)
-		}
 	}
 	if err := o.warn(env, cluster, spec); err != nil {
 		return err
 	}
-	addition, err := additionOf(cluster, spec)
-	if err != nil {
-		return err
-	}
-	if err := kube.PatchUnchanged(ctx, c, cluster, addition); err != nil {
-		return fmt.Errorf("add worker group %s to RayCluster %s/%s: %w", spec.GroupName, namespace, o.cluster, err)
-	}
 	_, err = fmt.Fprintf(env.Out, "Updated Ray cluster %s/%s with new worker group\n", namespace, o.cluster)
 	return err
+}
+
+// add adds the group if nobody changes the cluster meanwhile.
+func (o *groupOptions) add(ctx context.Context, c client.Client, namespace string, spec *rayv1.WorkerGroupSpec) (*rayv1.RayCluster, error) {
+	object, _, err := kube.Find(ctx, c, namespace, "raycluster/"+o.cluster)
+	if err != nil {
+		return nil, err
+	}
+	cluster, ok := object.(*rayv1.RayCluster)
+	if !ok {
+		return nil, fmt.Errorf("%s/%s is not a RayCluster", namespace, o.cluster)
+	}
+	for i := range cluster.Spec.WorkerGroupSpecs {
+		if cluster.Spec.WorkerGroupSpecs[i].GroupName == spec.GroupName {
+			return nil, fmt.Errorf("RayCluster %s/%s has a worker group %q already: choose another name", namespace, o.cluster, spec.GroupName)
+		}
+	}
+	addition, err := additionOf(cluster, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := kube.PatchUnchanged(ctx, c, cluster, addition); err != nil {
+		return nil, fmt.Errorf("add worker group %s to RayCluster %s/%s: %w", spec.GroupName, namespace, o.cluster, err)
+	}
+	return cluster, nil
 }
 
 // additionOf puts the group at the end of the list, or makes the list.
@@ -119,7 +137,7 @@ func additionOf(cluster *rayv1.RayCluster, spec *rayv1.WorkerGroupSpec) (kube.Ad
 // chose, nobody knows the version.
 func (o *groupOptions) warn(env *kube.Env, cluster *rayv1.RayCluster, spec *rayv1.WorkerGroupSpec) error {
 	version := o.config.RayVersion
-	chosen := spec.Template.Spec.Containers[0].Image != imageRepository+":"+version
+	chosen := spec.Template.Spec.Containers[0].Image != blueprint.Image(version)
 	if chosen || cluster.Spec.RayVersion == "" || cluster.Spec.RayVersion == version {
 		return nil
 	}

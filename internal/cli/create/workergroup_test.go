@@ -1,16 +1,19 @@
 package create
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 func TestWorkerGroup(t *testing.T) {
@@ -54,6 +57,58 @@ func TestWorkerGroup(t *testing.T) {
 	}
 }
 
+func TestSomebodyElseChangesTheCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		times  int
+		group  string
+		code   int
+		out    string
+		errOut string
+		want   []string
+	}{
+		"another group": {times: 1, group: "other", out: "Updated Ray cluster default/c with new worker group\n", want: []string{"old", "other", "new"}},
+		"a group of the same name": {times: 1, group: "new", code: kube.ExitFailed, want: []string{"old", "new"},
+			errOut: "Error: RayCluster default/c has a worker group \"new\" already: choose another name\n"},
+		"again and again": {times: 4, group: "g", code: kube.ExitFailed, want: []string{"old", "g", "g", "g", "g"},
+			errOut: "Error: add worker group new to RayCluster default/c: somebody changed it at the same time: try again\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Given somebody who adds a group between the look at the cluster and the patch
+			k := clitest.New(clusterWith("", "old"))
+			patched := 0
+			busy := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+				Patch: func(ctx context.Context, w client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					if patched++; patched <= c.times {
+						other := &rayv1.RayCluster{}
+						if err := w.Get(ctx, client.ObjectKeyFromObject(object), other); err != nil {
+							return err
+						}
+						other.Spec.WorkerGroupSpecs = append(other.Spec.WorkerGroupSpecs, rayv1.WorkerGroupSpec{GroupName: c.group})
+						if err := w.Update(ctx, other); err != nil {
+							return err
+						}
+					}
+					return w.Patch(ctx, object, patch, options...)
+				},
+			})
+			k.Env.Client = func() (client.WithWatch, error) { return busy, nil }
+
+			// When a group is added, then what was written meanwhile counts
+			code := k.Run(t, New, "workergroup", "new", "-c", "c")
+			if diff := cmp.Diff([]string{c.out, c.errOut}, []string{k.Out.String(), k.ErrOut.String()}); diff != "" || code != c.code {
+				t.Errorf("exit code %d, want %d (-want +got):\n%s", code, c.code, diff)
+			}
+			var got []string
+			for _, group := range groupsOf(t, k) {
+				got = append(got, group.GroupName)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWorkerGroupContent(t *testing.T) {
 	// Given a cluster without workers
 	k := clitest.New(clusterWith("2.52.0"))
@@ -71,7 +126,7 @@ func TestWorkerGroupContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "workergroup.golden.yaml", text)
+	clitest.Golden(t, "workergroup.golden.yaml", string(text))
 }
 
 func clusterWith(version string, groups ...string) *rayv1.RayCluster {

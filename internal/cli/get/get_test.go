@@ -1,8 +1,6 @@
 package get
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +16,6 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
-
-var update = clitest.Update()
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(clitest.Now().Add(-d)) }
 
@@ -172,25 +168,8 @@ func TestOutput(t *testing.T) {
 			if code := k.Run(t, New, strings.Fields(args)...); code != 0 {
 				t.Fatalf("exit code %d: %s", code, k.ErrOut)
 			}
-			golden(t, name, k.Out.Bytes())
+			clitest.Golden(t, name+".txt", k.Out.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
 
@@ -238,6 +217,17 @@ func TestUsageErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cluster that is suspended has no workers, whatever its groups say.
+func TestGroupsOfASuspendedCluster(t *testing.T) {
+	suspended := trainCluster()
+	suspended.Spec.Suspend = ptr.To(true)
+	k := clitest.New(suspended)
+	if code := k.Run(t, New, "workergroup", "-o", "wide"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, k.ErrOut)
+	}
+	clitest.Golden(t, "groups-suspended.txt", k.Out.String())
 }
 
 func TestNothing(t *testing.T) {

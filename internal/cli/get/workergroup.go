@@ -25,13 +25,14 @@ type group struct {
 	// MinReplicas and MaxReplicas are the bounds of DesiredReplicas.
 	MinReplicas int32 `json:"minReplicas"`
 	MaxReplicas int32 `json:"maxReplicas"`
-	// DesiredReplicas are 0 while the group is suspended.
+	// DesiredReplicas are 0 while the group, or the whole cluster, is suspended.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 	// ReadyReplicas are those of which all hosts are ready.
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// NumOfHosts is the number of Pods of one replica.
 	NumOfHosts int32 `json:"numOfHosts"`
-	Suspended  bool  `json:"suspended"`
+	// Suspended tells whether the group, or the whole cluster, is suspended.
+	Suspended bool `json:"suspended"`
 	// Resources are what all desired Pods ask for together.
 	Resources resources `json:"resources"`
 }
@@ -118,7 +119,10 @@ func describe(cluster *rayv1.RayCluster, spec *rayv1.WorkerGroupSpec, pods []*co
 		MaxReplicas:     ptr.Deref(spec.MaxReplicas, math.MaxInt32),
 		DesiredReplicas: raycluster.GroupReplicas(spec),
 		NumOfHosts:      max(spec.NumOfHosts, 1),
-		Suspended:       ptr.Deref(spec.Suspend, false),
+		Suspended:       ptr.Deref(cluster.Spec.Suspend, false) || ptr.Deref(spec.Suspend, false),
+	}
+	if g.Suspended {
+		g.DesiredReplicas = 0
 	}
 	g.ReadyReplicas = readyReplicas(g, pods)
 	for i := range spec.Template.Spec.Containers {

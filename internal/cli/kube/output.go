@@ -62,18 +62,29 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// PrintFacts writes facts as JSON or, with OutputYAML, as YAML, in the names of their json tags.
-func PrintFacts(out io.Writer, format string, facts any) error {
-	text, err := json.MarshalIndent(facts, "", "    ")
-	if err != nil {
-		return fmt.Errorf("write the output as %s: %w", format, err)
-	}
-	text = append(text, '\n')
+// MarshalFacts returns facts as JSON, indented by 2 blanks, or with OutputYAML as YAML, in the names of their json tags and
+// with a newline at the end.
+func MarshalFacts(format string, facts any) (string, error) {
 	if format == OutputYAML {
-		if text, err = yaml.JSONToYAML(text); err != nil {
-			return fmt.Errorf("write the output as %s: %w", format, err)
+		text, err := yaml.Marshal(facts)
+		if err != nil {
+			return "", fmt.Errorf("write the output as YAML: %w", err)
 		}
+		return string(text), nil
 	}
-	_, err = out.Write(text)
+	text, err := json.MarshalIndent(facts, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("write the output as JSON: %w", err)
+	}
+	return string(text) + "\n", nil
+}
+
+// PrintFacts writes what MarshalFacts returns.
+func PrintFacts(out io.Writer, format string, facts any) error {
+	text, err := MarshalFacts(format, facts)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
 	return err
 }

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +18,8 @@ type Addition struct {
 
 // PatchUnchanged makes additions to an object if nobody has changed it since it was read. Unlike an update, it leaves
 // fields alone that this program does not know, for example those of a later version of the API. The object then is as
-// the API server has it.
+// the API server has it. If somebody has changed it, be it only the operator its status, the error wraps a conflict:
+// read, check and patch in retry.RetryOnConflict of client-go.
 func PatchUnchanged(ctx context.Context, c client.Writer, object client.Object, additions ...Addition) error {
 	type operation struct {
 		Op    string `json:"op"`
@@ -37,7 +37,15 @@ func PatchUnchanged(ctx context.Context, c client.Writer, object client.Object, 
 	}
 	err = c.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
 	if apierrors.IsConflict(err) {
-		return errors.New("somebody changed it at the same time: try again")
+		return changed{conflict: err}
 	}
 	return err
 }
+
+// changed says a conflict in words for a user, without those of the API server, which speak to programs.
+type changed struct{ conflict error }
+
+func (changed) Error() string { return "somebody changed it at the same time: try again" }
+
+// Unwrap returns the conflict.
+func (c changed) Unwrap() error { return c.conflict }

@@ -46,6 +46,20 @@ func (k Kind) New() client.Object {
 	}
 }
 
+// NewList returns an empty list of objects of the kind.
+func (k Kind) NewList() client.ObjectList {
+	switch k {
+	case RayJob:
+		return &rayv1.RayJobList{}
+	case RayService:
+		return &rayv1.RayServiceList{}
+	case RayCronJob:
+		return &rayv1.RayCronJobList{}
+	default:
+		return &rayv1.RayClusterList{}
+	}
+}
+
 // Target is one object that a user named.
 type Target struct {
 	Kind Kind

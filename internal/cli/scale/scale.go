@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -91,45 +92,81 @@ func (r request) run(ctx context.Context, env *kube.Env) error {
 	if err != nil {
 		return err
 	}
-	cluster, index, err := findGroup(ctx, c, namespace, r.cluster, r.group)
+	var found scaled
+	// The operator writes the status all the time, so somebody who is in the way is no reason to trouble the user.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var err error
+		found, err = r.scale(ctx, c, namespace)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	group := &cluster.Spec.WorkerGroupSpecs[index]
-	place := fmt.Sprintf("worker group %s of RayCluster %s/%s", group.GroupName, namespace, cluster.Name)
-	was := sizeOf(group)
-	want := was.with(r)
-	if err := want.check(); err != nil {
-		return fmt.Errorf("scale %s: %w", place, err)
+	return found.tell(env)
+}
+
+// scaled is a group and what became of it.
+type scaled struct {
+	cluster *rayv1.RayCluster
+	group   *rayv1.WorkerGroupSpec
+	size    size
+	// changes are those that were written.
+	changes []change
+}
+
+// scale looks at the group, and writes what is to be changed if nobody changes the cluster meanwhile.
+func (r request) scale(ctx context.Context, c client.Client, namespace string) (scaled, error) {
+	cluster, index, err := findGroup(ctx, c, namespace, r.cluster, r.group)
+	if err != nil {
+		return scaled{}, err
 	}
-	changes := want.changes(was)
-	if len(changes) == 0 {
-		_, err := fmt.Fprintf(env.Out, "Skipped %s: it has %s already\n", place, want)
+	s := scaled{cluster: cluster, group: &cluster.Spec.WorkerGroupSpecs[index]}
+	was := sizeOf(s.group)
+	s.size = was.with(r)
+	if err := s.size.check(); err != nil {
+		return scaled{}, fmt.Errorf("scale %s: %w", s.place(), err)
+	}
+	s.changes = s.size.changes(was)
+	if len(s.changes) == 0 {
+		return s, nil
+	}
+	if err := write(ctx, c, cluster, index, s.changes); err != nil {
+		return scaled{}, fmt.Errorf("scale %s: %w", s.place(), err)
+	}
+	return s, nil
+}
+
+// place names the group.
+func (s scaled) place() string {
+	return fmt.Sprintf("worker group %s of RayCluster %s/%s", s.group.GroupName, s.cluster.Namespace, s.cluster.Name)
+}
+
+// tell says what was done.
+func (s scaled) tell(env *kube.Env) error {
+	if len(s.changes) == 0 {
+		_, err := fmt.Fprintf(env.Out, "Skipped %s: it has %s already\n", s.place(), s.size)
 		return err
 	}
-	if err := write(ctx, c, cluster, index, changes); err != nil {
-		return fmt.Errorf("scale %s: %w", place, err)
-	}
-	if err := warn(env, cluster, group, place); err != nil {
+	if err := s.warn(env); err != nil {
 		return err
 	}
-	words := make([]string, 0, len(changes))
-	for _, change := range changes {
+	words := make([]string, 0, len(s.changes))
+	for _, change := range s.changes {
 		words = append(words, change.String())
 	}
-	_, err = fmt.Fprintf(env.Out, "Scaled %s: %s\n", place, strings.Join(words, ", "))
+	_, err := fmt.Fprintf(env.Out, "Scaled %s: %s\n", s.place(), strings.Join(words, ", "))
 	return err
 }
 
 // warn tells why the number of Pods may not become what was asked for.
-func warn(env *kube.Env, cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, place string) error {
+func (s scaled) warn(env *kube.Env) error {
 	var warning string
 	switch {
-	case isTrue(cluster.Spec.Suspend):
-		warning = fmt.Sprintf("RayCluster %s/%s is suspended: it has no workers until it is resumed", cluster.Namespace, cluster.Name)
-	case isTrue(group.Suspend):
-		warning = place + " is suspended: it has no workers until it is resumed"
-	case isTrue(cluster.Spec.EnableInTreeAutoscaling):
+	case isTrue(s.cluster.Spec.Suspend):
+		warning = fmt.Sprintf("RayCluster %s/%s is suspended: it has no workers until it is resumed", s.cluster.Namespace, s.cluster.Name)
+	case isTrue(s.group.Suspend):
+		warning = s.place() + " is suspended: it has no workers until it is resumed"
+	case isTrue(s.cluster.Spec.EnableInTreeAutoscaling):
 		warning = "Ray's autoscaler is on and sets the number of replicas within the bounds"
 	default:
 		return nil

@@ -119,33 +119,65 @@ func TestScale(t *testing.T) {
 	}
 }
 
-func TestSomebodyElseWrites(t *testing.T) {
-	// Given somebody who writes between the look at the cluster and the patch
-	k := clitest.New(cluster())
+// disturbed is a cluster in which somebody writes between the look at it and the patch, the first times.
+func disturbed(k *clitest.Kube, times int, disturb func(*rayv1.RayCluster)) {
+	patched := 0
 	busy := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			other := &rayv1.RayCluster{}
-			if err := c.Get(ctx, client.ObjectKeyFromObject(object), other); err != nil {
-				return err
-			}
-			other.Spec.WorkerGroupSpecs = other.Spec.WorkerGroupSpecs[1:]
-			if err := c.Update(ctx, other); err != nil {
-				return err
+			if patched++; patched <= times {
+				other := &rayv1.RayCluster{}
+				if err := c.Get(ctx, client.ObjectKeyFromObject(object), other); err != nil {
+					return err
+				}
+				disturb(other)
+				if err := c.Update(ctx, other); err != nil {
+					return err
+				}
 			}
 			return c.Patch(ctx, object, patch, options...)
 		},
 	})
 	k.Env.Client = func() (client.WithWatch, error) { return busy, nil }
+}
 
-	// When a group is scaled whose place in the list is another one by now
-	code := k.Run(t, New, "cluster", "c", "-w", "g", "-r", "4")
+func TestSomebodyElseWrites(t *testing.T) {
+	const most = 2147483647
+	label := func(c *rayv1.RayCluster) { c.Labels = map[string]string{"version": c.ResourceVersion} }
+	withoutFirst := func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs = c.Spec.WorkerGroupSpecs[1:] }
+	for name, c := range map[string]struct {
+		times   int
+		disturb func(*rayv1.RayCluster)
+		code    int
+		out     string
+		errOut  string
+		want    []size
+	}{
+		"it does not matter to the group": {times: 2, disturb: label,
+			out: "Scaled worker group g of RayCluster default/c: replicas 2 -> 4\n", want: []size{{1, 1, 1}, {4, 1, 5}, {0, 0, most}}},
+		"the group has another place in the list": {times: 1, disturb: withoutFirst,
+			out: "Scaled worker group g of RayCluster default/c: replicas 2 -> 4\n", want: []size{{4, 1, 5}, {0, 0, most}}},
+		"the group is gone": {times: 2, disturb: withoutFirst, code: kube.ExitFailed, want: []size{{0, 0, most}},
+			errOut: "Error: no worker group \"g\" in RayCluster default/c: it has plain\n"},
+		"the bound is another one": {times: 1, disturb: func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs[1].MaxReplicas = ptr.To[int32](3) },
+			code: kube.ExitFailed, want: []size{{1, 1, 1}, {2, 1, 3}, {0, 0, most}},
+			errOut: "Error: scale worker group g of RayCluster default/c: replicas would be 4 and must not be greater than maxReplicas, which would be 3: give --replicas or --max-replicas, too\n"},
+		"it does not end": {times: 100, disturb: label, code: kube.ExitFailed, want: []size{{1, 1, 1}, {2, 1, 5}, {0, 0, most}},
+			errOut: "Error: scale worker group g of RayCluster default/c: somebody changed it at the same time: try again\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Given somebody else who writes
+			k := clitest.New(cluster())
+			disturbed(k, c.times, c.disturb)
 
-	// Then nothing is written
-	if want := "Error: scale worker group g of RayCluster default/c: somebody changed it at the same time: try again\n"; code != 1 || k.ErrOut.String() != want {
-		t.Errorf("exit code %d, said %q, want %q", code, k.ErrOut, want)
-	}
-	if diff := cmp.Diff([]size{{2, 1, 5}, {0, 0, 2147483647}}, sizes(t, k), cmp.AllowUnexported(size{})); diff != "" {
-		t.Errorf("sizes (-want +got):\n%s", diff)
+			// When a group is scaled, then what was written meanwhile counts
+			code := k.Run(t, New, "cluster", "c", "-w", "g", "-r", "4")
+			if diff := cmp.Diff([]string{c.out, c.errOut}, []string{k.Out.String(), k.ErrOut.String()}); diff != "" || code != c.code {
+				t.Errorf("exit code %d, want %d (-want +got):\n%s", code, c.code, diff)
+			}
+			if diff := cmp.Diff(c.want, sizes(t, k), cmp.AllowUnexported(size{})); diff != "" {
+				t.Errorf("sizes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -10,14 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/internal/diagnose/gather"
 )
 
 // operator is a Deployment of an operator of ray.io.
@@ -51,8 +50,7 @@ func look(ctx context.Context, env *kube.Env) versions {
 	case err != nil:
 		found.warn("the operator cannot be looked for: %v", err)
 	case len(operators) == 0:
-		found.warn("no operator was found: no Deployment in any namespace has the label %s in (%s)",
-			rayv1.LabelAppName, strings.Join(operatorNames(), ", "))
+		found.warn("no operator was found: no Deployment in any namespace has the label %s", gather.OperatorSelector())
 	}
 	found.Operators = append(found.Operators, operators...)
 	crds, err := findCRDs(env)
@@ -70,21 +68,13 @@ func (v *versions) warn(format string, args ...any) {
 	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }
 
-// operatorNames are the values of the label app.kubernetes.io/name under which the operator is installed: by the charts of
-// KubeRay and of Heliostat, by KubeRay's kustomization, and by Heliostat's chart when it is told to use its own name.
-func operatorNames() []string { return []string{"kuberay-operator", "kuberay", "heliostat"} }
-
 func findOperators(ctx context.Context, env *kube.Env) ([]operator, error) {
 	c, err := env.Client()
 	if err != nil {
 		return nil, err
 	}
-	named, err := labels.NewRequirement(rayv1.LabelAppName, selection.In, operatorNames())
-	if err != nil {
-		return nil, err
-	}
 	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*named)}); err != nil {
+	if err := c.List(ctx, list, client.MatchingLabelsSelector{Selector: gather.OperatorSelector()}); err != nil {
 		return nil, err
 	}
 	var found []operator

@@ -70,7 +70,7 @@ func TestVersion(t *testing.T) {
 		},
 		"nothing installed": {
 			out: "kubectl ray plugin version: v0.0.0-test\n",
-			errOut: "Warning: no operator was found: no Deployment in any namespace has the label app.kubernetes.io/name in (kuberay-operator, kuberay, heliostat)\n" +
+			errOut: "Warning: no operator was found: no Deployment in any namespace has the label app.kubernetes.io/name in (heliostat,kuberay,kuberay-operator)\n" +
 				"Warning: the API server serves no kind of ray.io: its CRDs are not installed\n",
 		},
 		"as JSON": {
@@ -78,25 +78,25 @@ func TestVersion(t *testing.T) {
 			objects:   []client.Object{deployment("ray", "op", "kuberay-operator", operator)},
 			resources: []string{"rayclusters"},
 			out: `{
-    "plugin": "v0.0.0-test",
-    "operators": [
-        {
-            "namespace": "ray",
-            "deployment": "op",
-            "image": "registry.example:5000/heliostat:v0.9.0",
-            "version": "v0.9.0",
-            "replicas": 2,
-            "ready": 1
-        }
-    ],
-    "crds": [
-        {
-            "name": "rayclusters.ray.io",
-            "versions": [
-                "v1"
-            ]
-        }
-    ]
+  "plugin": "v0.0.0-test",
+  "operators": [
+    {
+      "namespace": "ray",
+      "deployment": "op",
+      "image": "registry.example:5000/heliostat:v0.9.0",
+      "version": "v0.9.0",
+      "replicas": 2,
+      "ready": 1
+    }
+  ],
+  "crds": [
+    {
+      "name": "rayclusters.ray.io",
+      "versions": [
+        "v1"
+      ]
+    }
+  ]
 }
 `,
 		},
@@ -111,7 +111,7 @@ operators: []
 plugin: v0.0.0-test
 warnings:
 - 'no operator was found: no Deployment in any namespace has the label app.kubernetes.io/name
-  in (kuberay-operator, kuberay, heliostat)'
+  in (heliostat,kuberay,kuberay-operator)'
 `,
 		},
 	} {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 // localhost is where local ports listen: on both its addresses, as those of kubectl do.
@@ -147,10 +149,5 @@ func dialerFor(config *rest.Config, pod types.NamespacedName) (httpstream.Dialer
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return portforward.NewFallbackDialerForStreaming(modern, old, refusesWebsocket), nil
-}
-
-// refusesWebsocket tells whether an error is about the websocket and not about the Pod.
-func refusesWebsocket(err error) bool {
-	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	return portforward.NewFallbackDialerForStreaming(modern, old, kube.RefusesWebsocket), nil
 }

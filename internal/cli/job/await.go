@@ -15,6 +15,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/head"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
 
@@ -50,7 +51,7 @@ func (r *run) awaitCluster(ctx context.Context) (*rayv1.RayCluster, error) {
 			return nil, r.giveUp(ctx, fmt.Errorf("the RayCluster was not ready within %s (--cluster-timeout): still waiting for %s", r.flags.timeout, v.waiting))
 		}
 		r.progress.say("Waiting for %s", v.waiting)
-		if err := sleep(ctx, r.pace.look); err != nil {
+		if err := kube.Sleep(ctx, r.pace.look); err != nil {
 			return nil, r.leaving(errors.New("interrupted"))
 		}
 	}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -64,19 +63,9 @@ func (r *run) follow(ctx context.Context) (*dashboard.JobDetails, error) {
 				return told, tellErr
 			}
 		}
-		if err := sleep(ctx, r.pace.follow); err != nil {
+		if err := kube.Sleep(ctx, r.pace.follow); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// sleep waits, or returns the error of a context that ends first.
-func sleep(ctx context.Context, span time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-clock.RealClock{}.After(span):
-		return nil
 	}
 }
 
@@ -131,7 +120,7 @@ func (r *run) tail(ctx context.Context, client *dashboard.Client, log io.Writer)
 // guard stops the reading of a log that may never end by itself: because the head was replaced behind the connection, or
 // because the RayJob has ended, which is seen twice before it counts, so that the rest of the log can come.
 func (r *run) guard(ctx context.Context, stop context.CancelFunc) {
-	for over := 0; sleep(ctx, r.pace.guard) == nil; {
+	for over := 0; kube.Sleep(ctx, r.pace.guard) == nil; {
 		if r.link.astray(ctx) {
 			r.progress.say("The head was replaced.")
 			r.link.forwarding.Close()

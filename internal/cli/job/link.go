@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -111,7 +109,7 @@ func (l *link) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	remote := forward.TargetPort(service, pod, dashboardPort(service))
+	remote := forward.TargetPort(service, pod, forward.ServicePort(service, ray.PortNameDashboard, ray.DefaultDashboardPort))
 	// It must outlive the call, which may be one of many with a time limit.
 	life := context.WithoutCancel(ctx)
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
@@ -132,15 +130,6 @@ func (l *link) astray(ctx context.Context) bool {
 	}
 	_, pod, err := forward.PodOf(ctx, l.run.client, head.Service(l.cluster))
 	return err == nil && pod.UID != l.pod
-}
-
-// dashboardPort is the port of the head Service that leads to the dashboard.
-func dashboardPort(service *corev1.Service) int32 {
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == ray.PortNameDashboard })
-	if i < 0 {
-		return ray.DefaultDashboardPort
-	}
-	return service.Spec.Ports[i].Port
 }
 
 // close ends the port forwarding.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,7 +118,7 @@ func (s *session) run(ctx context.Context, argument string) error {
 			return nil
 		}
 		s.say("%v; trying again", err)
-		if !s.sleep(ctx) {
+		if kube.Sleep(ctx, s.pause) != nil {
 			return nil
 		}
 	}
@@ -127,16 +126,6 @@ func (s *session) run(ctx context.Context, argument string) error {
 
 // errGone says that what the session is about was deleted.
 var errGone = errors.New("it was deleted")
-
-// sleep waits for the pause and tells whether the session goes on.
-func (s *session) sleep(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-clock.RealClock{}.After(s.pause):
-		return true
-	}
-}
 
 // say tells the user something, unless it is what was said before: attempts fail for the same reason many times.
 func (s *session) say(format string, args ...any) {
@@ -175,20 +164,11 @@ func (s *session) connect(ctx context.Context) (*forward.Forwarding, *corev1.Ser
 	}
 	var ports []forward.Port
 	for _, e := range entrances(s.target.Kind) {
-		port := portOf(service, e)
+		port := forward.ServicePort(service, e.name, e.number)
 		ports = append(ports, forward.Port{Local: port, Remote: forward.TargetPort(service, pod, port)})
 	}
 	f, err := forward.Start(ctx, config, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, ports, s.log)
 	return f, service, pod, err
-}
-
-// portOf is the port of the Service for an entrance.
-func portOf(service *corev1.Service, e entrance) int32 {
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.name })
-	if i < 0 {
-		return e.number
-	}
-	return service.Spec.Ports[i].Port
 }
 
 // welcome says where to find what, once.

@@ -128,6 +128,10 @@ type world struct {
 	operate func(ctx context.Context, c client.Client, job *rayv1.RayJob) error
 	// looked, if set, is called before a RayJob is read.
 	looked func(ctx context.Context, c client.Client)
+	// refuse, if set, may answer with an error when an object is read.
+	refuse func(object client.Object) error
+	// deleted are the options of all deletions.
+	deleted []client.DeleteOptions
 }
 
 func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
@@ -138,7 +142,16 @@ func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
 			if _, ok := object.(*rayv1.RayJob); ok && w.looked != nil {
 				w.looked(ctx, c)
 			}
+			if w.refuse != nil {
+				if err := w.refuse(object); err != nil {
+					return err
+				}
+			}
 			return c.Get(ctx, key, object, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			w.deleted = append(w.deleted, *(&client.DeleteOptions{}).ApplyOptions(options))
+			return c.Delete(ctx, object, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			job, ok := object.(*rayv1.RayJob)

@@ -23,6 +23,7 @@ type flags struct {
 	filename, name, address, submissionID  string
 	workingDir, runtimeEnv, runtimeEnvJSON string
 	headers, verify, metadataJSON          string
+	rayToken                               string
 	numCPUs, numGPUs                       float64
 	memory                                 int64
 	resources, logStyle, logColor          string
@@ -52,6 +53,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringVar(&f.runtimeEnvJSON, "runtime-env-json", "", "Runtime environment as JSON.")
 	set.StringVar(&f.headers, "headers", "", "HTTP headers for the dashboard, as a JSON object.")
 	set.StringVar(&f.verify, "verify", "true", "How to check the certificate of a dashboard with https: true, false, or a file with certificates to trust.")
+	set.StringVar(&f.rayToken, "ray-token", "", "Token to show to Ray. Without it, that of the cluster, or for clusters that have none of their own "+
+		"the one in RAY_AUTH_TOKEN.")
 	set.StringVar(&f.metadataJSON, "metadata-json", "", "Metadata of the job, as a JSON object of texts.")
 	set.Float64Var(&f.numCPUs, "entrypoint-num-cpus", 0, "Number of CPUs that Ray reserves for the entrypoint.")
 	set.Float64Var(&f.numGPUs, "entrypoint-num-gpus", 0, "Number of GPUs that Ray reserves for the entrypoint.")

@@ -27,9 +27,12 @@ type link struct {
 	pod types.UID
 }
 
+// authorization is the usual header for tokens.
+const authorization = "Authorization"
+
 // connect finds the token and waits until the dashboard can be reached.
 func (r *run) connect(ctx context.Context, cluster *rayv1.RayCluster) (*link, error) {
-	token, err := head.Token(ctx, r.client, cluster, r.ownToken())
+	token, err := r.token(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -42,26 +45,23 @@ func (r *run) connect(ctx context.Context, cluster *rayv1.RayCluster) (*link, er
 		if err == nil {
 			err = client.Healthy(ctx)
 		}
+		if errors.Is(err, dashboard.ErrUnauthorized) {
+			return false, err
+		}
 		if err != nil && limited.Err() == nil {
 			last = err
 			r.progress.say("Waiting for the dashboard: %v", err)
 		}
 		return err == nil, nil
 	})
+	if errors.Is(err, dashboard.ErrUnauthorized) {
+		last = err
+	}
 	if err != nil {
 		l.close()
 		return nil, fmt.Errorf("the dashboard of RayCluster %s/%s cannot be reached: %w", cluster.Namespace, cluster.Name, errors.Join(last, ctx.Err()))
 	}
 	return l, nil
-}
-
-// ownToken is the token with which the user talks to the API server, if that is how.
-func (r *run) ownToken() string {
-	config, err := r.env.Config()
-	if err != nil {
-		return ""
-	}
-	return config.BearerToken
 }
 
 // dashboard returns a client of the dashboard.
@@ -80,8 +80,8 @@ func (l *link) dashboard(ctx context.Context) (*dashboard.Client, error) {
 	header := l.run.plan.header.Clone()
 	options := []dashboard.Option{}
 	if l.token != "" {
-		if header.Get("Authorization") == "" {
-			header.Set("Authorization", "Bearer "+l.token)
+		if header.Get(authorization) == "" {
+			header.Set(authorization, "Bearer "+l.token)
 		}
 		// Proxies in between may keep the usual header for themselves.
 		options = append(options, dashboard.WithToken(func(context.Context) (string, error) { return l.token, nil }))

@@ -56,7 +56,7 @@ func prepare(env *kube.Env, f *flags, args []string) (*prepared, error) {
 	if err := p.readConnection(f); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.checkToken(f)
 }
 
 // fillRequest makes the submission of what the flags say, or else of what the RayJob says, and shows it in the RayJob.

@@ -53,7 +53,7 @@ type Forwarding struct {
 // Done is closed when the forwarding has ended.
 func (f *Forwarding) Done() <-chan struct{} { return f.done }
 
-// Err says why the forwarding has ended. It is nil when Close or the context has ended it. Call it after Done.
+// Err says why the forwarding has ended. It is nil when Close has ended it. Call it after Done.
 func (f *Forwarding) Err() error { return f.err }
 
 // Close ends the forwarding and waits until its local ports are free.
@@ -67,8 +67,9 @@ func (f *Forwarding) Address(i int) string {
 	return net.JoinHostPort(localhost, strconv.Itoa(int(f.Ports[i].Local)))
 }
 
-// Start forwards the ports of a Pod and returns once they listen. The forwarding ends with the context. The error wraps
-// ErrPortTaken when a local port is in use. What the forwarding has to say of single connections goes to log.
+// Start forwards the ports of a Pod and returns once they listen. The context bounds how long that may take, and nothing
+// more: the forwarding lives until Close is called or the connection is lost. The error wraps ErrPortTaken when a local port
+// is in use. What the forwarding has to say of single connections goes to log.
 func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, ports []Port, log io.Writer) (*Forwarding, error) {
 	if err := free(ctx, ports); err != nil {
 		return nil, err
@@ -81,9 +82,10 @@ func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, p
 	for i, port := range ports {
 		wanted[i] = fmt.Sprintf("%d:%d", port.Local, port.Remote)
 	}
-	ctx, end := context.WithCancel(klog.NewContext(ctx, funcr.New(func(_, text string) { _, _ = fmt.Fprintln(log, text) }, funcr.Options{})))
+	logger := funcr.New(func(_, text string) { _, _ = fmt.Fprintln(log, text) }, funcr.Options{})
+	life, end := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logger))
 	ready := make(chan struct{})
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{localhost}, wanted, ready, io.Discard, log)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(life, dialer, []string{localhost}, wanted, ready, io.Discard, log)
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, err)
@@ -98,8 +100,9 @@ func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, p
 		end()
 		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, f.err)
 	case <-ctx.Done():
-		f.Close()
-		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, ctx.Err())
+		// Not waited for: the library cannot be interrupted while it connects. It ends right after that.
+		end()
+		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, context.Cause(ctx))
 	case <-ready:
 	}
 	chosen, err := forwarder.GetPorts()

@@ -110,10 +110,10 @@ func (l *link) forward(ctx context.Context) error {
 		return err
 	}
 	remote := forward.TargetPort(service, pod, forward.ServicePort(service, ray.PortNameDashboard, ray.DefaultDashboardPort))
-	// It must outlive the call, which may be one of many with a time limit.
-	life := context.WithoutCancel(ctx)
+	limited, cancel := context.WithTimeout(ctx, l.run.pace.connect)
+	defer cancel()
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	f, err := forward.Start(life, config, name, []forward.Port{{Remote: remote}}, l.run.progress.connections())
+	f, err := forward.Start(limited, config, name, []forward.Port{{Remote: remote}}, l.run.progress.connections())
 	if err != nil {
 		return err
 	}

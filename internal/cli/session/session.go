@@ -188,6 +188,8 @@ func (s *session) welcome(f *forward.Forwarding, pod *corev1.Pod, before bool) {
 func (s *session) watch(ctx context.Context, f *forward.Forwarding, service *corev1.Service, pod *corev1.Pod) error {
 	for {
 		select {
+		case <-ctx.Done():
+			return nil
 		case <-f.Done():
 			if err := f.Err(); err != nil {
 				return fmt.Errorf("the connection to Pod %s is lost", pod.Name)

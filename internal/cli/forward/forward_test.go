@@ -63,8 +63,8 @@ func TestAForwardingEnds(t *testing.T) {
 		end  func(*podtest.Server, *forward.Forwarding)
 		want error
 	}{
-		"given the Pod is gone, then the loss is said":      {func(s *podtest.Server, _ *forward.Forwarding) { s.Remove(head) }, forward.ErrLost},
-		"given it is closed, then that is not an error":    {func(_ *podtest.Server, f *forward.Forwarding) { f.Close() }, nil},
+		"given the Pod is gone, then the loss is said":  {func(s *podtest.Server, _ *forward.Forwarding) { s.Remove(head) }, forward.ErrLost},
+		"given it is closed, then that is not an error": {func(_ *podtest.Server, f *forward.Forwarding) { f.Close() }, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,9 +87,9 @@ func TestAForwardingEnds(t *testing.T) {
 }
 
 func TestTheContextHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
-	reached, release := make(chan struct{}), make(chan struct{})
+	reached, release := make(chan struct{}, 2), make(chan struct{}) // by a websocket, and perhaps by SPDY after that
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(reached)
+		reached <- struct{}{}
 		<-release
 	}))
 	defer server.Close()

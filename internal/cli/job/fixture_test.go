@@ -31,7 +31,7 @@ import (
 
 // fast is the pace of tests.
 func fast() pace {
-	return pace{look: time.Millisecond, follow: time.Millisecond, guard: 5 * time.Millisecond, connect: 10 * time.Second}
+	return pace{look: time.Millisecond, follow: time.Millisecond, guard: 5 * time.Millisecond, connect: 10 * time.Second, stall: 10 * time.Second}
 }
 
 // fastSubmit is the command under test.
@@ -49,8 +49,12 @@ type fakeRay struct {
 	log    string
 	breaks int
 	// hangs is how often nothing comes of the growing log, on a connection that stands.
-	hangs  int
+	hangs int
+	// hung is set once that has happened.
+	hung   bool
 	header http.Header
+	// keep, if set, answers uploads.
+	keep http.HandlerFunc
 }
 
 func newFakeRay(t *testing.T, log string) *fakeRay {
@@ -80,6 +84,10 @@ func (f *fakeRay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeRay) servePackage(w http.ResponseWriter, r *http.Request, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.keep != nil && r.Method == http.MethodPut {
+		f.keep(w, r)
+		return
+	}
 	if r.Method == http.MethodGet {
 		if _, ok := f.packages[name]; !ok {
 			http.Error(w, "Package gcs://"+name+" does not exist", http.StatusNotFound)
@@ -105,6 +113,7 @@ func (f *fakeRay) tail(w http.ResponseWriter, r *http.Request) {
 	broken, hanging := f.breaks > 0, f.hangs > 0
 	f.breaks--
 	f.hangs--
+	f.hung = f.hung || hanging
 	f.mu.Unlock()
 	if hanging {
 		_, _, _ = connection.ReadMessage() // until the other side has gone
@@ -118,6 +127,13 @@ func (f *fakeRay) tail(w http.ResponseWriter, r *http.Request) {
 	if !broken {
 		_ = connection.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Time{})
 	}
+}
+
+// hangsNow tells whether a growing log was asked for of which nothing comes.
+func (f *fakeRay) hangsNow() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hung
 }
 
 // world is a Kubernetes cluster whose operator answers a new RayJob at once.

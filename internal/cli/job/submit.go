@@ -43,12 +43,12 @@ func newSubmit(env *kube.Env, pace pace) *cobra.Command {
 }
 
 // pace says how often things are looked at, and how long a connection to the head is tried for. guard is how often it is
-// checked that a quiet connection is still of use.
-type pace struct{ look, follow, guard, connect time.Duration }
+// checked that a quiet connection is still of use, and stall how long an upload may stand still.
+type pace struct{ look, follow, guard, connect, stall time.Duration }
 
 // usualPace is gentle with the API server and with Ray.
 func usualPace() pace {
-	return pace{look: time.Second, follow: 2 * time.Second, guard: 10 * time.Second, connect: time.Minute}
+	return pace{look: time.Second, follow: 2 * time.Second, guard: 10 * time.Second, connect: time.Minute, stall: time.Minute}
 }
 
 // submit checks everything that can be checked here, and then runs the job.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -180,7 +181,8 @@ func (p *prepared) pack() error {
 	if os.Getenv(ignoreGitignore) == "1" {
 		ignore = workdir.NoGitignoreFiles
 	}
-	upload, err := workdir.Pack(p.environment.directory, p.environment.excludes, ignore)
+	excludes := slices.Concat(workdir.DefaultExcludes(os.LookupEnv), p.environment.excludes)
+	upload, err := workdir.Pack(p.environment.directory, excludes, ignore)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,7 @@ type Package struct {
 	Path string
 	// Size is that of the file, in bytes.
 	Size int64
-	// Files is the number of files in it, 0 when they were not counted.
+	// Files is the number of files and empty directories in it, 0 when they were not counted.
 	Files int
 
 	temporary bool
@@ -46,9 +47,9 @@ func (p *Package) Remove() error {
 	return nil
 }
 
-// file is one file to pack.
+// file is one file to pack, or one empty directory.
 type file struct {
-	// name is its path in the package, with slashes.
+	// name is its path in the package, with slashes. That of a directory ends with one.
 	name string
 	path string
 	info os.FileInfo
@@ -71,8 +72,8 @@ func Check(path string) error {
 
 func isArchive(path string) bool { return strings.EqualFold(filepath.Ext(path), ".zip") }
 
-// Pack packs a directory without what the patterns in excludes match, written as in .gitignore files, and, where
-// ignore says so, without what .gitignore files in it match. A .zip file is taken as it is. The error names
+// Pack packs a directory without what the patterns in excludes match, written as in .gitignore files, without what
+// .rayignore files in it match, and, where ignore says so, without what .gitignore files in it match. A .zip file is taken as it is. The error names
 // the largest files when the package is larger than Ray takes.
 func Pack(path string, excludes []string, ignore Ignore) (*Package, error) {
 	if err := Check(path); err != nil {
@@ -155,10 +156,17 @@ func packed() time.Time { return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) }
 // add writes one file into the archive and takes it into the hash.
 func add(archive *zip.Writer, hash io.Writer, f file) error {
 	header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: packed()}
-	header.SetMode(f.info.Mode().Perm())
+	header.SetMode(f.info.Mode() & (fs.ModePerm | fs.ModeDir))
 	to, err := archive.CreateHeader(header)
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", f.path, err)
+	}
+	if f.info.IsDir() {
+		// The slash at the end of its name tells it from an empty file.
+		if _, err := fmt.Fprintf(hash, "%d:%s %o\n", len(f.name), f.name, f.info.Mode().Perm()); err != nil {
+			return fmt.Errorf("pack %s: %w", f.path, err)
+		}
+		return nil
 	}
 	from, err := os.Open(f.path)
 	if err != nil {
@@ -187,7 +195,7 @@ func tooLarge(root string, files []file) error {
 	for _, f := range files[:min(named, len(files))] {
 		largest = append(largest, fmt.Sprintf("%s (%s)", f.name, bytesOf(f.info.Size())))
 	}
-	return fmt.Errorf("the working directory %s is larger than the %s that Ray takes, even compressed; leave files out with a .gitignore file "+
+	return fmt.Errorf("the working directory %s is larger than the %s that Ray takes, even compressed; leave files out with a .gitignore or .rayignore file "+
 		"or with excludes in the runtime environment; the largest are %s", root, bytesOf(dashboard.MaxPackage), strings.Join(largest, ", "))
 }
 

@@ -3,8 +3,10 @@ package workdir_test
 import (
 	"archive/zip"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,10 @@ func TestWhatIsPacked(t *testing.T) {
 			excludes: []string{"my_file.txt", "/subdir/", "path/to/dir", "*.log"},
 			want:     []string{"x/path/to/dir/a", "x/subdir/a"},
 		},
+		"given a .rayignore file, then it holds also where .gitignore files do not": {
+			files: map[string]string{".gitignore": "*", ".rayignore": "data\n", "data/x": "", "main.py": ""}, ignore: workdir.NoGitignoreFiles,
+			want: []string{".gitignore", ".rayignore", "main.py"},
+		},
 		"given a .gitignore file that brings back what is excluded, then it stays": {
 			files: map[string]string{".gitignore": "!big.bin\n", "big.bin": "", "main.py": ""}, excludes: []string{"*.bin"},
 			want: []string{".gitignore", "main.py"},
@@ -104,6 +110,51 @@ func TestWhatIsPacked(t *testing.T) {
 				t.Errorf("packed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatIsLeftOutOfEveryWorkingDirectory(t *testing.T) {
+	cases := map[string]struct {
+		variable map[string]string
+		excludes []string
+		want     []string
+	}{
+		"given nothing else is said, then what Ray leaves out":       {want: []string{"lib/a.py", "main.py", "mine/x"}},
+		"given the user brings one back, then it is packed":          {excludes: []string{"!.git"}, want: []string{".git/HEAD", "lib/a.py", "main.py", "mine/x"}},
+		"given the variable, then what it names":                     {variable: map[string]string{"RAY_OVERRIDE_RUNTIME_ENV_DEFAULT_EXCLUDES": " mine, .git ,"}, want: []string{".venv/x", "lib/__pycache__/a.pyc", "lib/a.py", "main.py", "venv/x"}},
+		"given the variable and nothing in it, then nothing is left": {variable: map[string]string{"RAY_OVERRIDE_RUNTIME_ENV_DEFAULT_EXCLUDES": ""}, want: []string{".git/HEAD", ".venv/x", "lib/__pycache__/a.pyc", "lib/a.py", "main.py", "mine/x", "venv/x"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := tree(t, map[string]string{"main.py": "", ".git/HEAD": "", ".venv/x": "", "venv/x": "", "lib/a.py": "", "lib/__pycache__/a.pyc": "", "mine/x": ""})
+			lookup := func(name string) (string, bool) {
+				value, given := tc.variable[name]
+				return value, given
+			}
+			got, _ := contents(t, root, slices.Concat(workdir.DefaultExcludes(lookup), tc.excludes), workdir.GitignoreFiles)
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("packed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEmptyDirectoriesArePacked(t *testing.T) {
+	root := tree(t, map[string]string{"main.py": "", ".gitignore": "out\n"})
+	for _, dir := range []string{"logs/old", "out"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, with := contents(t, root, nil, workdir.GitignoreFiles)
+	if diff := cmp.Diff(map[string]string{"main.py": "", ".gitignore": "out\n", "logs/old/": ""}, got); diff != "" {
+		t.Errorf("packed (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(filepath.Join(root, "logs/old")); err != nil {
+		t.Fatal(err)
+	}
+	if _, without := contents(t, root, nil, workdir.GitignoreFiles); without.Name == with.Name {
+		t.Error("the package with another directory has the same name")
 	}
 }
 

@@ -60,7 +60,7 @@ func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pa
 	if f.dryRun {
 		return show(env.Out, plan.job)
 	}
-	if err := plan.pack(); err != nil {
+	if err := plan.pack(ctx); err != nil {
 		return err
 	}
 	defer plan.cleanUp(env.ErrOut)

@@ -3,6 +3,7 @@ package workdir
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -61,12 +62,12 @@ type lister struct {
 }
 
 // list returns the files and the empty directories to pack, in the order of their names.
-func list(root string, excludes []string, ignore Ignore) ([]file, error) {
+func list(ctx context.Context, root string, excludes []string, ignore Ignore) ([]file, error) {
 	l := &lister{ignore: ignore}
 	for _, pattern := range excludes {
 		l.excludes = append(l.excludes, gitignore.ParsePattern(pattern, nil))
 	}
-	if err := l.directory(root, nil, nil, nil); err != nil {
+	if err := l.directory(ctx, root, nil, nil, nil); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(l.files, func(a, b file) int { return strings.Compare(a.name, b.name) })
@@ -75,7 +76,10 @@ func list(root string, excludes []string, ignore Ignore) ([]file, error) {
 
 // directory collects the files of one directory and of those below it. at is its path in the package, above are the actual
 // paths of it and of all directories that led there, and patterns are those of the .gitignore files on the way.
-func (l *lister) directory(dir string, at, above []string, patterns []gitignore.Pattern) error {
+func (l *lister) directory(ctx context.Context, dir string, at, above []string, patterns []gitignore.Pattern) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("read the working directory: %w", err)
+	}
 	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return fmt.Errorf("read the working directory: %w", err)
@@ -120,7 +124,7 @@ func (l *lister) directory(dir string, at, above []string, patterns []gitignore.
 		switch {
 		case ignored.Match(name, info.IsDir()), excluded.Match(name, info.IsDir()):
 		case info.IsDir():
-			if err := l.directory(full, name, above, patterns); err != nil {
+			if err := l.directory(ctx, full, name, above, patterns); err != nil {
 				return err
 			}
 		case info.Mode().IsRegular():

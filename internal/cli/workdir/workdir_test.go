@@ -2,6 +2,8 @@ package workdir_test
 
 import (
 	"archive/zip"
+	"context"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -35,7 +37,7 @@ func tree(t *testing.T, files map[string]string) string {
 // contents packs a directory and returns the files of the package.
 func contents(t *testing.T, root string, excludes []string, ignore workdir.Ignore) (map[string]string, *workdir.Package) {
 	t.Helper()
-	pack, err := workdir.Pack(root, excludes, ignore)
+	pack, err := workdir.Pack(t.Context(), root, excludes, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestTheNameFollowsFromTheContent(t *testing.T) {
 
 func TestAnArchiveIsTakenAsItIs(t *testing.T) {
 	path := filepath.Join(tree(t, map[string]string{"mine.zip": "PK"}), "mine.zip")
-	pack, err := workdir.Pack(path, nil, workdir.GitignoreFiles)
+	pack, err := workdir.Pack(t.Context(), path, nil, workdir.GitignoreFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +210,45 @@ func TestAnArchiveIsTakenAsItIs(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the user's own file is gone: %v", err)
+	}
+}
+
+// cancelled is a context that ends when it is asked for the n-th time whether it has.
+type cancelled struct {
+	context.Context
+	left int
+}
+
+// Err tells whether it has ended.
+func (c *cancelled) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestPackingCanBeInterrupted(t *testing.T) {
+	root := tree(t, map[string]string{"main.py": "print(1)", "lib/a.py": "a"})
+	archive := filepath.Join(tree(t, map[string]string{"mine.zip": "PK"}), "mine.zip")
+	cases := map[string]struct {
+		path  string
+		after int
+	}{
+		"given it comes at once, then nothing is listed":            {root, 0},
+		"given it comes while files are packed, then that is ended": {root, 3},
+		"given an archive, then it is not read":                     {archive, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			_, err := workdir.Pack(&cancelled{t.Context(), tc.after}, tc.path, nil, workdir.GitignoreFiles)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("Pack returned %v", err)
+			}
+			if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+				t.Errorf("left behind %v, %v", left, err)
+			}
+		})
 	}
 }
 
@@ -224,7 +265,7 @@ func TestWhatCannotBePackedIsSaid(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := workdir.Pack(tc.path, tc.excludes, workdir.GitignoreFiles); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := workdir.Pack(t.Context(), tc.path, tc.excludes, workdir.GitignoreFiles); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Pack returned %v", err)
 			}
 		})

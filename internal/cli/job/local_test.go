@@ -193,11 +193,14 @@ func TestTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"given words, then they are joined":              {[]string{"python", "main.py", "--lr=0.1"}, "python main.py --lr=0.1"},
-		"given a word with blanks, then it is quoted":    {[]string{"bash", "-c", "echo a && echo $B"}, `bash -c "echo a && echo $B"`},
-		"given quotes in it, then they are kept":         {[]string{"echo", `say "hi"`}, `echo "say \"hi\""`},
-		"given an empty word, then it is kept":           {[]string{"echo", ""}, `echo ""`},
-		"given a single word, then it is the whole line": {[]string{"python main.py --a b"}, "python main.py --a b"},
+		"given words, then they are joined":                               {[]string{"python", "main.py", "--lr=0.1"}, "python main.py --lr=0.1"},
+		"given a word with blanks, then it is quoted":                     {[]string{"bash", "-c", "echo a && echo $B"}, `bash -c "echo a && echo $B"`},
+		"given quotes in it, then they are kept":                          {[]string{"echo", `say "hi"`}, `echo "say \"hi\""`},
+		"given a backslash before a quote, then both are kept":            {[]string{"echo", `say \"hi\"`}, `echo "say \\\"hi\\\""`},
+		"given one before a quote of a word without blanks, then as well": {[]string{"echo", `\"`}, `echo \\\"`},
+		"given one at the end of a quoted word, then the quote stays one": {[]string{"echo", `C:\my dir\`}, `echo "C:\my dir\\"`},
+		"given an empty word, then it is kept":                            {[]string{"echo", ""}, `echo ""`},
+		"given a single word, then it is the whole line":                  {[]string{"python main.py --a b"}, "python main.py --a b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

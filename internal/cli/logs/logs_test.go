@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -336,7 +335,7 @@ func TestTheLogOfASubmitterEndsWithItsJob(t *testing.T) {
 	job := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "train"}, Spec: rayv1.RayJobSpec{SubmissionMode: rayv1.K8sJobMode}}
 	w := newWorld(t, job)
 	streaming := make(chan struct{})
-	pod := w.pod(t, "train-1", map[string]string{batchv1.JobNameLabel: "train"}, func(out http.ResponseWriter, _ *http.Request) {
+	pod := w.pod(t, "train-1", map[string]string{"job-name": "train"}, func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(out, at(1, "epoch 1"))
 		out.(http.Flusher).Flush()
 		<-streaming

@@ -148,6 +148,8 @@ type world struct {
 	refuse func(object client.Object) error
 	// deleted are the options of all deletions.
 	deleted []client.DeleteOptions
+	// tried is how the last RayJob that was made was only tried.
+	tried []string
 }
 
 func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
@@ -175,6 +177,7 @@ func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
 				return c.Create(ctx, object, options...)
 			}
 			job.UID = "uid-1"
+			w.tried = (&client.CreateOptions{}).ApplyOptions(options).DryRun
 			if err := c.Create(ctx, job, options...); err != nil {
 				return err
 			}

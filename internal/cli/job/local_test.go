@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -135,6 +137,33 @@ func TestADryRunPrintsTheRayJob(t *testing.T) {
 	}
 	if jobs := w.jobs(t); len(jobs) != 0 {
 		t.Errorf("%d RayJobs were made", len(jobs))
+	}
+}
+
+func TestTheWaysOfADryRun(t *testing.T) {
+	cases := map[string]struct {
+		flag      string
+		wantTried []string
+		wantCode  int
+		want      string
+	}{
+		"given client, then no cluster is talked to":              {flag: "--dry-run=client", want: "name: train"},
+		"given true, as in KubeRay's plugin, then it is the same": {flag: "--dry-run=true", want: "name: train"},
+		"given server, then the API server is asked":              {flag: "--dry-run=server", wantTried: []string{metav1.DryRunAll}, want: "uid: uid-1"},
+		"given another word, then that is refused":                {flag: "--dry-run=maybe", wantCode: 1, want: "none, client or server"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newFakeRay(t, ""))
+			w.operate = func(context.Context, client.Client, *rayv1.RayJob) error { return nil }
+			code := w.submit(t, tc.flag, "--name", "train", "--working-dir", sources(t), "--", "python", "main.py")
+			if told := w.Out.String() + w.ErrOut.String(); code != tc.wantCode || !strings.Contains(told, tc.want) {
+				t.Errorf("exit code %d: %s", code, told)
+			}
+			if diff := cmp.Diff(tc.wantTried, w.tried); diff != "" || len(w.jobs(t)) != 0 {
+				t.Errorf("%d RayJobs; tried (-want +got):\n%s", len(w.jobs(t)), diff)
+			}
+		})
 	}
 }
 

@@ -24,6 +24,8 @@ type choice struct {
 	container string
 	// what is for the user.
 	what string
+	// over is set when no other Pods will come.
+	over bool
 }
 
 // takes tells whether a Pod with the labels is meant.
@@ -45,7 +47,10 @@ const labelJobName = "job-name"
 
 // ofSubmitter are the Pods in which a RayJob is submitted.
 func ofSubmitter(job *rayv1.RayJob) (choice, error) {
-	c := choice{namespace: job.Namespace, container: ray.SubmitterContainer, what: fmt.Sprintf("the submitter of RayJob %s/%s", job.Namespace, job.Name)}
+	c := choice{
+		namespace: job.Namespace, container: ray.SubmitterContainer, what: fmt.Sprintf("the submitter of RayJob %s/%s", job.Namespace, job.Name),
+		over: rayv1.IsJobDeploymentTerminal(job.Status.JobDeploymentStatus),
+	}
 	switch job.Spec.SubmissionMode {
 	case rayv1.K8sJobMode, "":
 		c.labels = client.MatchingLabels{labelJobName: job.Name}

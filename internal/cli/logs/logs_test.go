@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,11 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
@@ -179,7 +183,7 @@ func TestTheFilesOfRay(t *testing.T) {
 	if diff := cmp.Diff(want, w.Out.String()); diff != "" {
 		t.Errorf("printed (-want +got):\n%s", diff)
 	}
-	if len(ran) != 5 || ran[3] != "3" || ran[4] != "" {
+	if want := printFilesCommand(logsOfRay, 3); !slices.Equal(ran, want) {
 		t.Errorf("ran %q", ran)
 	}
 }
@@ -354,5 +358,98 @@ func TestTheLogOfASubmitterEndsWithItsJob(t *testing.T) {
 	<-screen.done // by itself
 	if got := screen.String(); screen.err != nil || got != "[train-1] epoch 1\n[train-1] epoch 2\n" {
 		t.Errorf("printed %q and ended with %v", got, screen.err)
+	}
+}
+
+// refused answers as an API server does to those who may not.
+func refused(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "pods \"head\" is forbidden"}`)
+}
+
+func TestWhatMayNotBeReadIsTheEnd(t *testing.T) {
+	t.Run("given the log of a Pod must not be read", func(t *testing.T) {
+		w := newWorld(t)
+		w.pod(t, "head", node("head", rayv1.HeadGroupName, ""), refused)
+		screen := w.start(t, "demo", "-f")
+		<-screen.done // by itself
+		if screen.err == nil || !strings.Contains(screen.err.Error(), "is forbidden") {
+			t.Errorf("ended with %v", screen.err)
+		}
+	})
+	t.Run("given Pods must not be watched", func(t *testing.T) {
+		w := newWorld(t)
+		forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
+		c := interceptor.NewClient(w.WithWatch, interceptor.Funcs{
+			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+				return nil, forbidden
+			},
+		})
+		w.Env.Client = func() (client.WithWatch, error) { return c, nil }
+		screen := w.start(t, "demo", "-f")
+		<-screen.done // by itself
+		if !apierrors.IsForbidden(screen.err) {
+			t.Errorf("ended with %v", screen.err)
+		}
+	})
+}
+
+func TestTheSameErrorIsSaidOnce(t *testing.T) {
+	w := newWorld(t)
+	answers := make(chan http.HandlerFunc, 4)
+	for _, text := range []string{"first trouble", "first trouble", "second trouble"} {
+		answers <- func(out http.ResponseWriter, _ *http.Request) { http.Error(out, text, http.StatusInternalServerError) }
+	}
+	answers <- flows(at(1, "at last"))
+	w.pod(t, "head", node("head", rayv1.HeadGroupName, ""), func(out http.ResponseWriter, r *http.Request) { (<-answers)(out, r) })
+	screen := w.start(t, "demo", "-f")
+	screen.Await(t, "[head] at last\n")
+	if got := screen.String(); strings.Count(got, "first trouble") != 1 || strings.Count(got, "second trouble") != 1 {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func TestTheDeletionOfTheClusterEndsTheLogs(t *testing.T) {
+	w := newWorld(t)
+	last := make(chan struct{})
+	pod := w.pod(t, "head", node("head", rayv1.HeadGroupName, ""), func(out http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(out, at(1, "running"))
+		out.(http.Flusher).Flush()
+		<-last
+		_, _ = io.WriteString(out, at(2, "stopping"))
+	})
+	screen := w.start(t, "demo", "-f")
+	screen.Await(t, "[head] running\n")
+	for _, object := range []client.Object{pod, &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}} {
+		if err := w.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(last)
+	<-screen.done // by itself
+	if got := screen.String(); screen.err != nil || got != "[head] running\n[head] stopping\n" {
+		t.Errorf("printed %q and ended with %v", got, screen.err)
+	}
+}
+
+func TestLogsGoOnWithTheClusterToWhichAServiceIsUpgraded(t *testing.T) {
+	service := &rayv1.RayService{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}
+	service.Status.ActiveServiceStatus.RayClusterName = "demo"
+	next := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "next"}}
+	w := newWorld(t, service, next)
+	w.pod(t, "old", node("head", rayv1.HeadGroupName, ""), flows(at(1, "old")))
+	labels := node("head", rayv1.HeadGroupName, "")
+	labels[rayv1.LabelCluster] = "next"
+	w.pod(t, "new", labels, flows(at(2, "new")))
+	screen := w.start(t, "rayservice/shop", "-f")
+	screen.Await(t, "[old] old\n")
+	service.Status.ActiveServiceStatus.RayClusterName = "next"
+	if err := w.Status().Update(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	screen.Await(t, "[new] new\n")
+	if err := screen.end(); err != nil || screen.String() != "[old] old\n[new] new\n" {
+		t.Errorf("printed %q and ended with %v", screen, err)
 	}
 }

@@ -2,8 +2,6 @@ package job
 
 import (
 	"context"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,9 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // interactive is a file with a RayJob that can be used.
 const interactive = `apiVersion: ray.io/v1
@@ -122,19 +119,7 @@ func TestADryRunPrintsTheRayJob(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, w.ErrOut)
 	}
-	golden := filepath.Join("testdata", "dry-run.yaml")
-	if *update {
-		if err := os.WriteFile(golden, w.Out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), w.Out.String()); diff != "" {
-		t.Errorf("printed (-want +got):\n%s", diff)
-	}
+	clitest.Golden(t, "dry-run.yaml", w.Out.String())
 	if jobs := w.jobs(t); len(jobs) != 0 {
 		t.Errorf("%d RayJobs were made", len(jobs))
 	}

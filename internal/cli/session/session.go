@@ -24,6 +24,9 @@ import (
 // pause is the time between a loss and the next attempt, and between looks at who is the head (spec/ecosystem.md, 2.6).
 const pause = 3 * time.Second
 
+// patience is how long one attempt to connect may take.
+const patience = time.Minute
+
 const long = `Make the ports of a head reachable on this machine, under the same numbers:
 
   RayCluster  the dashboard (8265) and the Ray client (10001)
@@ -167,7 +170,9 @@ func (s *session) connect(ctx context.Context) (*forward.Forwarding, *corev1.Ser
 		port := forward.ServicePort(service, e.name, e.number)
 		ports = append(ports, forward.Port{Local: port, Remote: forward.TargetPort(service, pod, port)})
 	}
-	f, err := forward.Start(ctx, config, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, ports, s.log)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f, err := forward.Start(limited, config, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, ports, s.log)
 	return f, service, pod, err
 }
 

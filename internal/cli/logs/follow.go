@@ -56,6 +56,9 @@ func (r *reader) follow(ctx context.Context) error {
 			break
 		}
 		if errors.Is(err, errOver) {
+			if errors.Is(err, errGone) {
+				_, _ = fmt.Fprintf(f.env.ErrOut, "%s was deleted.\n", f.target)
+			}
 			// The last lines are still to come.
 			late := time.AfterFunc(farewell, func() { give(nil) })
 			defer late.Stop()
@@ -98,13 +101,15 @@ var errChanged = errors.New("other Pods are meant now")
 // looks is how many pauses lie between looks at the object.
 const looks = 5
 
-// awaitChange returns errOver once nothing more will be logged, errChanged once other Pods are meant, and nil when the
+// awaitChange returns errOver, or an error that wraps it, once nothing more will be logged, errChanged once other Pods are meant, and nil when the
 // context ends.
 func (f *follower) awaitChange(ctx context.Context, chosen choice) error {
 	for kube.Sleep(ctx, looks*f.pause) == nil {
 		now, err := f.chooseAgain(ctx)
 		switch {
-		case errors.Is(err, errOver), err == nil && now.over && f.begun.Load():
+		case errors.Is(err, errOver):
+			return err
+		case err == nil && now.over && f.begun.Load():
 			return errOver
 		case err == nil && !now.same(&chosen):
 			return errChanged

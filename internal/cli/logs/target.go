@@ -17,14 +17,17 @@ import (
 // errOver says that nothing more will be logged.
 var errOver = errors.New("nothing more will be logged")
 
+// errGone says so because the object was deleted.
+var errGone = fmt.Errorf("it was deleted: %w", errOver)
+
 // chooseAgain reads the object again and says which Pods are meant now. The error is errOver when the object or its cluster
-// is gone.
+// is gone, and errGone when it is the object.
 func (r *reader) chooseAgain(ctx context.Context) (choice, error) {
 	object := r.target.Kind.New()
 	err := r.client.Get(ctx, r.target.NamespacedName, object)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && object.GetUID() != r.uid:
-		return choice{}, errOver
+		return choice{}, errGone
 	case err != nil:
 		return choice{}, fmt.Errorf("read %s: %w", r.target, err)
 	case r.options.source != sourceSubmitter && r.lostForGood(ctx, object):

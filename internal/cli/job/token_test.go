@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/test/fakedashboard"
 )
 
 // asksForServiceAccounts has the cluster of every RayJob take tokens of service accounts.
@@ -61,6 +63,33 @@ func TestATokenThatIsMissingIsSaidBeforeAnythingIsMade(t *testing.T) {
 	code := w.submit(t, "-f", file, "--working-dir", sources(t), "--", "python", "main.py")
 	if code != 1 || !strings.Contains(w.ErrOut.String(), "kubectl create token") || len(w.jobs(t)) != 0 {
 		t.Errorf("exit code %d, %d RayJobs: %s", code, len(w.jobs(t)), w.ErrOut)
+	}
+}
+
+func TestATokenThatIsRefusedIsNotShownAgain(t *testing.T) {
+	cases := map[string]struct {
+		refuse func(*fakeRay)
+		want   string
+	}{
+		"given Ray refuses it, then that is the end": {func(ray *fakeRay) { ray.RequireToken("right") }, "submit the job: "},
+		"given something before Ray refuses it, then that is the end": {func(ray *fakeRay) {
+			ray.Inject(fakedashboard.Fault{Endpoint: fakedashboard.EndpointHealth, Code: http.StatusForbidden, Body: "no"})
+		}, "the dashboard of RayCluster default/j-x2345 cannot be reached: "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ray := newFakeRay(t, jobLog)
+			tc.refuse(ray)
+			w := newWorld(t, ray)
+			code := w.submit(t, "--ray-token", "wrong", "--name", "j", "--working-dir", sources(t), "--", "python", "main.py")
+			told := w.ErrOut.String()
+			if code != 1 || !strings.Contains(told, tc.want) || !strings.Contains(told, "refused the authentication token") {
+				t.Errorf("exit code %d: %s", code, told)
+			}
+			if strings.Contains(told, "Waiting for the dashboard") || strings.Contains(told, "Trying again") {
+				t.Errorf("it was tried again: %s", told)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 // localhost is where local ports listen: on both its addresses, as those of kubectl do.
@@ -51,7 +53,7 @@ type Forwarding struct {
 // Done is closed when the forwarding has ended.
 func (f *Forwarding) Done() <-chan struct{} { return f.done }
 
-// Err says why the forwarding has ended. It is nil when Close or the context has ended it. Call it after Done.
+// Err says why the forwarding has ended. It is nil when Close has ended it. Call it after Done.
 func (f *Forwarding) Err() error { return f.err }
 
 // Close ends the forwarding and waits until its local ports are free.
@@ -65,8 +67,9 @@ func (f *Forwarding) Address(i int) string {
 	return net.JoinHostPort(localhost, strconv.Itoa(int(f.Ports[i].Local)))
 }
 
-// Start forwards the ports of a Pod and returns once they listen. The forwarding ends with the context. The error wraps
-// ErrPortTaken when a local port is in use. What the forwarding has to say of single connections goes to log.
+// Start forwards the ports of a Pod and returns once they listen. The context bounds how long that may take, and nothing
+// more: the forwarding lives until Close is called or the connection is lost. The error wraps ErrPortTaken when a local port
+// is in use. What the forwarding has to say of single connections goes to log.
 func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, ports []Port, log io.Writer) (*Forwarding, error) {
 	if err := free(ctx, ports); err != nil {
 		return nil, err
@@ -79,9 +82,10 @@ func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, p
 	for i, port := range ports {
 		wanted[i] = fmt.Sprintf("%d:%d", port.Local, port.Remote)
 	}
-	ctx, end := context.WithCancel(klog.NewContext(ctx, funcr.New(func(_, text string) { _, _ = fmt.Fprintln(log, text) }, funcr.Options{})))
+	logger := funcr.New(func(_, text string) { _, _ = fmt.Fprintln(log, text) }, funcr.Options{})
+	life, end := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logger))
 	ready := make(chan struct{})
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{localhost}, wanted, ready, io.Discard, log)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(life, dialer, []string{localhost}, wanted, ready, io.Discard, log)
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, err)
@@ -96,8 +100,9 @@ func Start(ctx context.Context, config *rest.Config, pod types.NamespacedName, p
 		end()
 		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, f.err)
 	case <-ctx.Done():
-		f.Close()
-		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, ctx.Err())
+		// Not waited for: the library cannot be interrupted while it connects. It ends right after that.
+		end()
+		return nil, fmt.Errorf("forward ports of Pod %s: %w", pod, context.Cause(ctx))
 	case <-ready:
 	}
 	chosen, err := forwarder.GetPorts()
@@ -147,10 +152,5 @@ func dialerFor(config *rest.Config, pod types.NamespacedName) (httpstream.Dialer
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	return portforward.NewFallbackDialerForStreaming(modern, old, refusesWebsocket), nil
-}
-
-// refusesWebsocket tells whether an error is about the websocket and not about the Pod.
-func refusesWebsocket(err error) bool {
-	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	return portforward.NewFallbackDialerForStreaming(modern, old, kube.RefusesWebsocket), nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/heliostat-io/heliostat/internal/cli/forward"
 	"github.com/heliostat-io/heliostat/internal/cli/podtest"
@@ -59,11 +60,11 @@ func TestConnectionsReachThePod(t *testing.T) {
 
 func TestAForwardingEnds(t *testing.T) {
 	cases := map[string]struct {
-		end  func(*podtest.Server, context.CancelFunc)
+		end  func(*podtest.Server, *forward.Forwarding)
 		want error
 	}{
-		"given the Pod is gone, then the loss is said":      {func(s *podtest.Server, _ context.CancelFunc) { s.Remove(head) }, forward.ErrLost},
-		"given the context ends, then that is not an error": {func(_ *podtest.Server, cancel context.CancelFunc) { cancel() }, nil},
+		"given the Pod is gone, then the loss is said":  {func(s *podtest.Server, _ *forward.Forwarding) { s.Remove(head) }, forward.ErrLost},
+		"given it is closed, then that is not an error": {func(_ *podtest.Server, f *forward.Forwarding) { f.Close() }, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,12 +76,32 @@ func TestAForwardingEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tc.end(server, cancel)
+			cancel() // It bounds the start only.
+			tc.end(server, f)
 			<-f.Done()
 			if !errors.Is(f.Err(), tc.want) {
 				t.Errorf("Err = %v, want %v", f.Err(), tc.want)
 			}
 		})
+	}
+}
+
+func TestTheContextHoldsWhileTheAPIServerDoesNotAnswer(t *testing.T) {
+	reached, release := make(chan struct{}, 2), make(chan struct{}) // by a websocket, and perhaps by SPDY after that
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		reached <- struct{}{}
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-reached
+		cancel()
+	}()
+	_, err := forward.Start(ctx, &rest.Config{Host: server.URL}, head, []forward.Port{{Remote: 8265}}, io.Discard)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Start returned %v", err)
 	}
 }
 

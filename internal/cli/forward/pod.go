@@ -62,6 +62,15 @@ func state(pod *corev1.Pod) string {
 	}
 }
 
+// ServicePort is the port of a Service that has this name, or else the other number.
+func ServicePort(service *corev1.Service, name string, other int32) int32 {
+	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == name })
+	if i < 0 {
+		return other
+	}
+	return service.Spec.Ports[i].Port
+}
+
 // TargetPort is the port of the Pod that a port of the Service leads to. A port that the Service does not have is taken for
 // one of the Pod.
 func TargetPort(service *corev1.Service, pod *corev1.Pod, port int32) int32 {

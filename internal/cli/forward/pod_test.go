@@ -94,3 +94,10 @@ func TestTheTargetPortOfAService(t *testing.T) {
 		})
 	}
 }
+
+func TestAPortIsFoundByItsName(t *testing.T) {
+	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "client", Port: 1}, {Name: "dashboard", Port: 2}}}}
+	if named, other := forward.ServicePort(service, "dashboard", 8265), forward.ServicePort(service, "serve", 8000); named != 2 || other != 8000 {
+		t.Errorf("ports %d and %d", named, other)
+	}
+}

@@ -5,14 +5,12 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
-	"github.com/heliostat-io/heliostat/internal/ray"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
@@ -80,29 +78,4 @@ func Service(cluster *rayv1.RayCluster) types.NamespacedName {
 		name = raycluster.HeadServiceName(cluster)
 	}
 	return types.NamespacedName{Namespace: cluster.Namespace, Name: name}
-}
-
-// Token is what Ray asks of the clients of a cluster, or "" when it asks for nothing. own is the token with which the user
-// talks to the API server, which a cluster takes that has tokens checked there.
-func Token(ctx context.Context, c client.Reader, cluster *rayv1.RayCluster, own string) (string, error) {
-	auth := raycluster.AuthOf(cluster)
-	if !auth.Token {
-		return "", nil
-	}
-	if auth.Secret == "" {
-		if own == "" {
-			return "", fmt.Errorf("the RayCluster %s/%s takes tokens of Kubernetes, and the connection to the API server has none to pass on: "+
-				"give one with --token", cluster.Namespace, cluster.Name)
-		}
-		return own, nil
-	}
-	secret := &corev1.Secret{}
-	if err := c.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: auth.Secret}, secret); err != nil {
-		return "", fmt.Errorf("read the token of RayCluster %s/%s from Secret %s: %w", cluster.Namespace, cluster.Name, auth.Secret, err)
-	}
-	token := string(secret.Data[ray.TokenKey])
-	if token == "" {
-		return "", fmt.Errorf("the Secret %s/%s holds no token under %q", cluster.Namespace, auth.Secret, ray.TokenKey)
-	}
-	return token, nil
 }

@@ -1,6 +1,7 @@
 package head_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -69,33 +70,35 @@ func TestTheToken(t *testing.T) {
 	secret := func(name, key string) client.Object {
 		return &corev1.Secret{ObjectMeta: named(name), Data: map[string][]byte{key: []byte("of " + name)}}
 	}
+	// Of its last 50 characters the first is a digit.
+	long := "training" + strings.Repeat("8", 50)
 	cases := map[string]struct {
+		name    string
 		options *rayv1.AuthOptions
 		secrets []client.Object
-		own     string
 		want    string
 		wantErr string
 	}{
-		"given nobody asks, then none":                         {own: "mine"},
-		"given it is switched off, then none":                  {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeDisabled}, own: "mine"},
+		"given nobody asks, then none":                         {},
+		"given it is switched off, then none":                  {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeDisabled}},
 		"given it is the operator's, then it is in its Secret": {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, secrets: []client.Object{secret("demo", "auth_token")}, want: "of demo"},
 		"given a Secret of the user, then it is there": {
 			options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To("own")},
 			secrets: []client.Object{secret("own", "auth_token"), secret("demo", "auth_token")}, want: "of own",
 		},
-		"given no Secret, then that is said": {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, wantErr: "from Secret demo"},
+		"given no Secret, then that is said": {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, wantErr: `no Secret "demo"`},
 		"given a Secret without it, then that is said": {
-			options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, secrets: []client.Object{secret("demo", "token")}, wantErr: `no token under "auth_token"`,
+			options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, secrets: []client.Object{secret("demo", "token")}, wantErr: `no value under the key "auth_token"`,
 		},
-		"given Kubernetes checks tokens, then the user's": {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, EnableK8sTokenAuth: ptr.To(true)}, own: "mine", want: "mine"},
-		"given that and the user has none, then that is said": {
-			options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, EnableK8sTokenAuth: ptr.To(true)}, wantErr: "--token",
+		"given Kubernetes checks tokens, then it is said how to get one": {options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, EnableK8sTokenAuth: ptr.To(true)}, wantErr: "kubectl create token"},
+		"given a long name and the Secret of another operator, then it is there": {
+			name: long, options: &rayv1.AuthOptions{Mode: rayv1.AuthModeToken}, secrets: []client.Object{secret("r"+long[9:], "auth_token")}, want: "of r" + long[9:],
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			cluster := &rayv1.RayCluster{ObjectMeta: named("demo"), Spec: rayv1.RayClusterSpec{AuthOptions: tc.options}}
-			got, err := head.Token(t.Context(), clitest.New(tc.secrets...), cluster, tc.own)
+			cluster := &rayv1.RayCluster{ObjectMeta: named(cmp.Or(tc.name, "demo")), Spec: rayv1.RayClusterSpec{AuthOptions: tc.options}}
+			got, err := head.Token(t.Context(), clitest.New(tc.secrets...), cluster)
 			if got != tc.want || (err != nil) != (tc.wantErr != "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("Token = %q, %v", got, err)
 			}

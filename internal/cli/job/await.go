@@ -10,11 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
-	"github.com/heliostat-io/heliostat/internal/cli/head"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 )
 
@@ -50,7 +51,7 @@ func (r *run) awaitCluster(ctx context.Context) (*rayv1.RayCluster, error) {
 			return nil, r.giveUp(ctx, fmt.Errorf("the RayCluster was not ready within %s (--cluster-timeout): still waiting for %s", r.flags.timeout, v.waiting))
 		}
 		r.progress.say("Waiting for %s", v.waiting)
-		if err := sleep(ctx, r.pace.look); err != nil {
+		if err := kube.Sleep(ctx, r.pace.look); err != nil {
 			return nil, r.leaving(errors.New("interrupted"))
 		}
 	}
@@ -59,11 +60,14 @@ func (r *run) awaitCluster(ctx context.Context) (*rayv1.RayCluster, error) {
 // look reads where things stand. Errors are those that waiting does not mend.
 func (r *run) look(ctx context.Context) (view, error) {
 	job := r.plan.job
-	if err := r.client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
-		if apierrors.IsNotFound(err) {
-			return view{}, fmt.Errorf("the RayJob %s/%s was deleted before its job could be submitted", job.Namespace, job.Name)
-		}
-		return view{waiting: "the API server: " + err.Error()}, nil
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(job), job)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && job.UID != r.uid:
+		return view{}, fmt.Errorf("the RayJob %s/%s was deleted before its job could be submitted", job.Namespace, job.Name)
+	case hopeless(err):
+		return view{}, r.leaving(fmt.Errorf("read RayJob %s/%s: %w", job.Namespace, job.Name, err))
+	case err != nil:
+		return view{waiting: fmt.Sprintf("the API server, to read RayJob %s: %s", job.Name, oneLine(err.Error()))}, nil
 	}
 	if text, over := ended(job); over {
 		return view{}, fmt.Errorf("the RayJob %s/%s has ended before its job could be submitted: it is %s", job.Namespace, job.Name, text)
@@ -74,14 +78,25 @@ func (r *run) look(ctx context.Context) (view, error) {
 	if job.Status.RayClusterName == "" {
 		return view{waiting: awaited("the operator to begin with RayJob "+job.Name, job.Status.Conditions)}, nil
 	}
-	cluster, err := head.Cluster(ctx, r.client, job)
-	if err != nil {
+	cluster := &rayv1.RayCluster{}
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: job.Status.RayClusterName}, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
 		return view{waiting: awaited("RayCluster "+job.Status.RayClusterName+" to be made", job.Status.Conditions)}, nil
+	case hopeless(err):
+		return view{}, r.leaving(fmt.Errorf("read RayCluster %s/%s: %w", job.Namespace, job.Status.RayClusterName, err))
+	case err != nil:
+		return view{waiting: fmt.Sprintf("the API server, to read RayCluster %s: %s", job.Status.RayClusterName, oneLine(err.Error()))}, nil
 	}
 	if ready(cluster) {
 		return view{cluster: cluster}, nil
 	}
 	return view{waiting: r.awaitedOf(ctx, cluster)}, nil
+}
+
+// hopeless tells whether the API server will answer the same next time.
+func hopeless(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err)
 }
 
 // ready tells whether a cluster is ready, also one of another operator, which may set no conditions.

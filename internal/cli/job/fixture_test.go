@@ -31,7 +31,7 @@ import (
 
 // fast is the pace of tests.
 func fast() pace {
-	return pace{look: time.Millisecond, follow: time.Millisecond, guard: 5 * time.Millisecond, connect: 10 * time.Second}
+	return pace{look: time.Millisecond, follow: time.Millisecond, guard: 5 * time.Millisecond, connect: 10 * time.Second, stall: 10 * time.Second}
 }
 
 // fastSubmit is the command under test.
@@ -49,8 +49,12 @@ type fakeRay struct {
 	log    string
 	breaks int
 	// hangs is how often nothing comes of the growing log, on a connection that stands.
-	hangs  int
+	hangs int
+	// hung is set once that has happened.
+	hung   bool
 	header http.Header
+	// keep, if set, answers uploads.
+	keep http.HandlerFunc
 }
 
 func newFakeRay(t *testing.T, log string) *fakeRay {
@@ -80,6 +84,10 @@ func (f *fakeRay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeRay) servePackage(w http.ResponseWriter, r *http.Request, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.keep != nil && r.Method == http.MethodPut {
+		f.keep(w, r)
+		return
+	}
 	if r.Method == http.MethodGet {
 		if _, ok := f.packages[name]; !ok {
 			http.Error(w, "Package gcs://"+name+" does not exist", http.StatusNotFound)
@@ -105,6 +113,7 @@ func (f *fakeRay) tail(w http.ResponseWriter, r *http.Request) {
 	broken, hanging := f.breaks > 0, f.hangs > 0
 	f.breaks--
 	f.hangs--
+	f.hung = f.hung || hanging
 	f.mu.Unlock()
 	if hanging {
 		_, _, _ = connection.ReadMessage() // until the other side has gone
@@ -120,6 +129,13 @@ func (f *fakeRay) tail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// hangsNow tells whether a growing log was asked for of which nothing comes.
+func (f *fakeRay) hangsNow() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hung
+}
+
 // world is a Kubernetes cluster whose operator answers a new RayJob at once.
 type world struct {
 	*clitest.Kube
@@ -128,6 +144,12 @@ type world struct {
 	operate func(ctx context.Context, c client.Client, job *rayv1.RayJob) error
 	// looked, if set, is called before a RayJob is read.
 	looked func(ctx context.Context, c client.Client)
+	// refuse, if set, may answer with an error when an object is read.
+	refuse func(object client.Object) error
+	// deleted are the options of all deletions.
+	deleted []client.DeleteOptions
+	// tried is how the last RayJob that was made was only tried.
+	tried []string
 }
 
 func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
@@ -138,7 +160,16 @@ func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
 			if _, ok := object.(*rayv1.RayJob); ok && w.looked != nil {
 				w.looked(ctx, c)
 			}
+			if w.refuse != nil {
+				if err := w.refuse(object); err != nil {
+					return err
+				}
+			}
 			return c.Get(ctx, key, object, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			w.deleted = append(w.deleted, *(&client.DeleteOptions{}).ApplyOptions(options))
+			return c.Delete(ctx, object, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			job, ok := object.(*rayv1.RayJob)
@@ -146,6 +177,7 @@ func newWorld(t *testing.T, ray *fakeRay, objects ...client.Object) *world {
 				return c.Create(ctx, object, options...)
 			}
 			job.UID = "uid-1"
+			w.tried = (&client.CreateOptions{}).ApplyOptions(options).DryRun
 			if err := c.Create(ctx, job, options...); err != nil {
 				return err
 			}

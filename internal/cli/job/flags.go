@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 const (
@@ -23,10 +25,12 @@ type flags struct {
 	filename, name, address, submissionID  string
 	workingDir, runtimeEnv, runtimeEnvJSON string
 	headers, verify, metadataJSON          string
+	rayToken                               string
 	numCPUs, numGPUs                       float64
 	memory                                 int64
 	resources, logStyle, logColor          string
-	noWait, verbose, dryRun                bool
+	noWait, verbose                        bool
+	dryRun                                 kube.DryRun
 	ttl                                    int32
 	rayVersion, image                      string
 	headCPU, headMemory, headGPU           string
@@ -52,6 +56,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringVar(&f.runtimeEnvJSON, "runtime-env-json", "", "Runtime environment as JSON.")
 	set.StringVar(&f.headers, "headers", "", "HTTP headers for the dashboard, as a JSON object.")
 	set.StringVar(&f.verify, "verify", "true", "How to check the certificate of a dashboard with https: true, false, or a file with certificates to trust.")
+	set.StringVar(&f.rayToken, "ray-token", "", "Token to show to Ray. Without it, that of the cluster, or for clusters that have none of their own "+
+		"the one in RAY_AUTH_TOKEN.")
 	set.StringVar(&f.metadataJSON, "metadata-json", "", "Metadata of the job, as a JSON object of texts.")
 	set.Float64Var(&f.numCPUs, "entrypoint-num-cpus", 0, "Number of CPUs that Ray reserves for the entrypoint.")
 	set.Float64Var(&f.numGPUs, "entrypoint-num-gpus", 0, "Number of GPUs that Ray reserves for the entrypoint.")
@@ -61,7 +67,8 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringVar(&f.logColor, "log-color", "auto", "Whether to tell of the result in colour: auto, true or false.")
 	set.BoolVar(&f.noWait, "no-wait", false, "End after the submission, and print the submission id.")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "Say more about what is done.")
-	set.BoolVar(&f.dryRun, "dry-run", false, "Print the RayJob that the flags describe, and do nothing. Not with --filename.")
+	f.dryRun.AddFlag(cmd, "Print the RayJob that the flags describe as YAML, and do nothing. With \"client\", which is meant without a value, no "+
+		"cluster is talked to; with \"server\", the API server completes and checks the RayJob. Not with --filename.")
 	set.Int32Var(&f.ttl, "ttl-seconds-after-finished", 0, "Delete the RayCluster that many seconds after the job has ended. Without it, the cluster stays.")
 	set.DurationVar(&f.timeout, "cluster-timeout", clusterTimeout, "How long the cluster may take to become ready. After that the RayJob is deleted.")
 	f.addCluster(cmd)
@@ -92,7 +99,7 @@ func clusterFlags() []string {
 // check says what is wrong with the flags taken together.
 func (f *flags) check() error {
 	if f.filename != "" {
-		if f.dryRun {
+		if f.dryRun != kube.DryRunNone {
 			return errors.New("--dry-run prints the RayJob that the flags describe: it cannot be used with --filename")
 		}
 		for _, name := range clusterFlags() {

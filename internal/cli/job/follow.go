@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -64,19 +62,9 @@ func (r *run) follow(ctx context.Context) (*dashboard.JobDetails, error) {
 				return told, tellErr
 			}
 		}
-		if err := sleep(ctx, r.pace.follow); err != nil {
+		if err := kube.Sleep(ctx, r.pace.follow); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// sleep waits, or returns the error of a context that ends first.
-func sleep(ctx context.Context, span time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-clock.RealClock{}.After(span):
-		return nil
 	}
 }
 
@@ -120,35 +108,9 @@ func (r *run) followOnce(ctx context.Context, log *cursor) (*dashboard.JobDetail
 
 // tail prints the growing log until it ends, breaks off, or is of no use any more.
 func (r *run) tail(ctx context.Context, client *dashboard.Client, log io.Writer) error {
-	ctx, stop := context.WithCancel(ctx)
-	var guard sync.WaitGroup
-	guard.Go(func() { r.guard(ctx, stop) })
-	defer guard.Wait()
-	defer stop()
-	return client.TailJobLogs(ctx, r.plan.request.SubmissionID, log)
-}
-
-// guard stops the reading of a log that may never end by itself: because the head was replaced behind the connection, or
-// because the RayJob has ended, which is seen twice before it counts, so that the rest of the log can come.
-func (r *run) guard(ctx context.Context, stop context.CancelFunc) {
-	for over := 0; sleep(ctx, r.pace.guard) == nil; {
-		if r.link.astray(ctx) {
-			r.progress.say("The head was replaced.")
-			r.link.forwarding.Close()
-			return
-		}
-		job := r.plan.job.DeepCopy()
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
-			continue
-		}
-		if _, isOver := ended(job); isOver {
-			over++
-		}
-		if over > 1 {
-			stop()
-			return
-		}
-	}
+	return r.guarded(ctx, func(ctx context.Context) error {
+		return client.TailJobLogs(ctx, r.plan.request.SubmissionID, log)
+	})
 }
 
 // told returns how the job ended when only the RayJob can tell it any more: its cluster may be gone. Ray that does not know

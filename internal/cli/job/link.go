@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -29,9 +27,12 @@ type link struct {
 	pod types.UID
 }
 
+// authorization is the usual header for tokens.
+const authorization = "Authorization"
+
 // connect finds the token and waits until the dashboard can be reached.
 func (r *run) connect(ctx context.Context, cluster *rayv1.RayCluster) (*link, error) {
-	token, err := head.Token(ctx, r.client, cluster, r.ownToken())
+	token, err := r.token(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -44,26 +45,23 @@ func (r *run) connect(ctx context.Context, cluster *rayv1.RayCluster) (*link, er
 		if err == nil {
 			err = client.Healthy(ctx)
 		}
+		if errors.Is(err, dashboard.ErrUnauthorized) {
+			return false, err
+		}
 		if err != nil && limited.Err() == nil {
 			last = err
 			r.progress.say("Waiting for the dashboard: %v", err)
 		}
 		return err == nil, nil
 	})
+	if errors.Is(err, dashboard.ErrUnauthorized) {
+		last = err
+	}
 	if err != nil {
 		l.close()
 		return nil, fmt.Errorf("the dashboard of RayCluster %s/%s cannot be reached: %w", cluster.Namespace, cluster.Name, errors.Join(last, ctx.Err()))
 	}
 	return l, nil
-}
-
-// ownToken is the token with which the user talks to the API server, if that is how.
-func (r *run) ownToken() string {
-	config, err := r.env.Config()
-	if err != nil {
-		return ""
-	}
-	return config.BearerToken
 }
 
 // dashboard returns a client of the dashboard.
@@ -82,8 +80,8 @@ func (l *link) dashboard(ctx context.Context) (*dashboard.Client, error) {
 	header := l.run.plan.header.Clone()
 	options := []dashboard.Option{}
 	if l.token != "" {
-		if header.Get("Authorization") == "" {
-			header.Set("Authorization", "Bearer "+l.token)
+		if header.Get(authorization) == "" {
+			header.Set(authorization, "Bearer "+l.token)
 		}
 		// Proxies in between may keep the usual header for themselves.
 		options = append(options, dashboard.WithToken(func(context.Context) (string, error) { return l.token, nil }))
@@ -111,11 +109,11 @@ func (l *link) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	remote := forward.TargetPort(service, pod, dashboardPort(service))
-	// It must outlive the call, which may be one of many with a time limit.
-	life := context.WithoutCancel(ctx)
+	remote := forward.TargetPort(service, pod, forward.ServicePort(service, ray.PortNameDashboard, ray.DefaultDashboardPort))
+	limited, cancel := context.WithTimeout(ctx, l.run.pace.connect)
+	defer cancel()
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	f, err := forward.Start(life, config, name, []forward.Port{{Remote: remote}}, l.run.progress.connections())
+	f, err := forward.Start(limited, config, name, []forward.Port{{Remote: remote}}, l.run.progress.connections())
 	if err != nil {
 		return err
 	}
@@ -132,15 +130,6 @@ func (l *link) astray(ctx context.Context) bool {
 	}
 	_, pod, err := forward.PodOf(ctx, l.run.client, head.Service(l.cluster))
 	return err == nil && pod.UID != l.pod
-}
-
-// dashboardPort is the port of the head Service that leads to the dashboard.
-func dashboardPort(service *corev1.Service) int32 {
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == ray.PortNameDashboard })
-	if i < 0 {
-		return ray.DefaultDashboardPort
-	}
-	return service.Spec.Ports[i].Port
 }
 
 // close ends the port forwarding.

@@ -1,20 +1,18 @@
 package job
 
 import (
-	"os"
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
-
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 )
-
-var update = clitest.Update()
 
 // interactive is a file with a RayJob that can be used.
 const interactive = `apiVersion: ray.io/v1
@@ -121,21 +119,36 @@ func TestADryRunPrintsTheRayJob(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, w.ErrOut)
 	}
-	golden := filepath.Join("testdata", "dry-run.yaml")
-	if *update {
-		if err := os.WriteFile(golden, w.Out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), w.Out.String()); diff != "" {
-		t.Errorf("printed (-want +got):\n%s", diff)
-	}
+	clitest.Golden(t, "dry-run.yaml", w.Out.String())
 	if jobs := w.jobs(t); len(jobs) != 0 {
 		t.Errorf("%d RayJobs were made", len(jobs))
+	}
+}
+
+func TestTheWaysOfADryRun(t *testing.T) {
+	cases := map[string]struct {
+		flag      string
+		wantTried []string
+		wantCode  int
+		want      string
+	}{
+		"given client, then no cluster is talked to":              {flag: "--dry-run=client", want: "name: train"},
+		"given true, as in KubeRay's plugin, then it is the same": {flag: "--dry-run=true", want: "name: train"},
+		"given server, then the API server is asked":              {flag: "--dry-run=server", wantTried: []string{metav1.DryRunAll}, want: "uid: uid-1"},
+		"given another word, then that is refused":                {flag: "--dry-run=maybe", wantCode: 1, want: "none, client or server"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newFakeRay(t, ""))
+			w.operate = func(context.Context, client.Client, *rayv1.RayJob) error { return nil }
+			code := w.submit(t, tc.flag, "--name", "train", "--working-dir", sources(t), "--", "python", "main.py")
+			if told := w.Out.String() + w.ErrOut.String(); code != tc.wantCode || !strings.Contains(told, tc.want) {
+				t.Errorf("exit code %d: %s", code, told)
+			}
+			if diff := cmp.Diff(tc.wantTried, w.tried); diff != "" || len(w.jobs(t)) != 0 {
+				t.Errorf("%d RayJobs; tried (-want +got):\n%s", len(w.jobs(t)), diff)
+			}
+		})
 	}
 }
 
@@ -194,11 +207,14 @@ func TestTheCommandLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"given words, then they are joined":              {[]string{"python", "main.py", "--lr=0.1"}, "python main.py --lr=0.1"},
-		"given a word with blanks, then it is quoted":    {[]string{"bash", "-c", "echo a && echo $B"}, `bash -c "echo a && echo $B"`},
-		"given quotes in it, then they are kept":         {[]string{"echo", `say "hi"`}, `echo "say \"hi\""`},
-		"given an empty word, then it is kept":           {[]string{"echo", ""}, `echo ""`},
-		"given a single word, then it is the whole line": {[]string{"python main.py --a b"}, "python main.py --a b"},
+		"given words, then they are joined":                               {[]string{"python", "main.py", "--lr=0.1"}, "python main.py --lr=0.1"},
+		"given a word with blanks, then it is quoted":                     {[]string{"bash", "-c", "echo a && echo $B"}, `bash -c "echo a && echo $B"`},
+		"given quotes in it, then they are kept":                          {[]string{"echo", `say "hi"`}, `echo "say \"hi\""`},
+		"given a backslash before a quote, then both are kept":            {[]string{"echo", `say \"hi\"`}, `echo "say \\\"hi\\\""`},
+		"given one before a quote of a word without blanks, then as well": {[]string{"echo", `\"`}, `echo \\\"`},
+		"given one at the end of a quoted word, then the quote stays one": {[]string{"echo", `C:\my dir\`}, `echo "C:\my dir\\"`},
+		"given an empty word, then it is kept":                            {[]string{"echo", ""}, `echo ""`},
+		"given a single word, then it is the whole line":                  {[]string{"python main.py --a b"}, "python main.py --a b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +59,7 @@ func prepare(env *kube.Env, f *flags, args []string) (*prepared, error) {
 	if err := p.readConnection(f); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.checkToken(f)
 }
 
 // fillRequest makes the submission of what the flags say, or else of what the RayJob says, and shows it in the RayJob.
@@ -121,17 +124,25 @@ const idLength = 16
 // newSubmissionID draws an id like those that Ray gives.
 func newSubmissionID() string { return "raysubmit_" + rand.Text()[:idLength] }
 
+var (
+	// beforeQuote are the backslashes before a quote, and the quote.
+	beforeQuote = regexp.MustCompile(`(\\*)"`)
+	// beforeEnd are the backslashes at the end, where a quote will follow.
+	beforeEnd = regexp.MustCompile(`(\\+)$`)
+)
+
 // commandLine joins the arguments as the ray command does: those with blanks are put in double quotes, so that variables in
-// them are replaced on the cluster. A single argument is a whole command line.
+// them are replaced on the cluster. Quotes in an argument, and backslashes before a quote, get a backslash. A single argument
+// is a whole command line.
 func commandLine(args []string) string {
 	if len(args) == 1 {
 		return args[0]
 	}
 	quoted := make([]string, len(args))
 	for i, arg := range args {
-		quoted[i] = strings.ReplaceAll(arg, `"`, `\"`)
+		quoted[i] = beforeQuote.ReplaceAllString(arg, `$1$1\"`)
 		if arg == "" || strings.ContainsAny(arg, " \t") {
-			quoted[i] = `"` + quoted[i] + `"`
+			quoted[i] = `"` + beforeEnd.ReplaceAllString(quoted[i], `$1$1`) + `"`
 		}
 	}
 	return strings.Join(quoted, " ")
@@ -172,7 +183,7 @@ func (p *prepared) readConnection(f *flags) error {
 }
 
 // pack makes the package of the working directory.
-func (p *prepared) pack() error {
+func (p *prepared) pack(ctx context.Context) error {
 	if p.environment.directory == "" {
 		return nil
 	}
@@ -180,7 +191,8 @@ func (p *prepared) pack() error {
 	if os.Getenv(ignoreGitignore) == "1" {
 		ignore = workdir.NoGitignoreFiles
 	}
-	upload, err := workdir.Pack(p.environment.directory, p.environment.excludes, ignore)
+	excludes := slices.Concat(workdir.DefaultExcludes(os.LookupEnv), p.environment.excludes)
+	upload, err := workdir.Pack(ctx, p.environment.directory, excludes, ignore)
 	if err != nil {
 		return err
 	}

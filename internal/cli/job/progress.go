@@ -80,12 +80,15 @@ type upload struct {
 	progress    *progress
 	size, done  int64
 	percentSeen int64
+	// moved is called whenever something was read.
+	moved func()
 }
 
 // Read reads and draws.
 func (u *upload) Read(into []byte) (int, error) {
 	n, err := u.Reader.Read(into)
 	u.done += int64(n)
+	u.moved()
 	if percent := u.done * 100 / max(u.size, 1); u.progress.live && percent != u.percentSeen {
 		u.percentSeen = percent
 		u.progress.bar(percent)

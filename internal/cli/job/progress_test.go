@@ -40,7 +40,7 @@ func TestTheBarGrowsWithTheUpload(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			u := &upload{Reader: strings.NewReader("1234"), progress: &progress{out: &out, now: clitest.Now, live: tc.live}, size: 4}
+			u := &upload{Reader: strings.NewReader("1234"), progress: &progress{out: &out, now: clitest.Now, live: tc.live}, size: 4, moved: func() {}}
 			for range 2 {
 				if _, err := io.ReadFull(u, make([]byte, 2)); err != nil {
 					t.Fatal(err)

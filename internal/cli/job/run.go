@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -23,7 +24,9 @@ type run struct {
 	client   client.WithWatch
 	pace     pace
 	progress *progress
-	link     *link
+	// uid is that of the RayJob that was made. Another one may have its name later.
+	uid  types.UID
+	link *link
 }
 
 // run makes the RayJob, waits for its cluster, submits the job and follows it to its end.
@@ -76,6 +79,7 @@ func (r *run) create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create RayJob %s/%s: %w", job.Namespace, job.Name, err)
 	}
+	r.uid = job.UID
 	r.progress.say("RayJob %s/%s is created.", job.Namespace, job.Name)
 	return nil
 }
@@ -124,7 +128,7 @@ func (r *run) giveUp(ctx context.Context, because error) error {
 	job := r.plan.job
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
-	if err := client.IgnoreNotFound(r.client.Delete(ctx, job)); err != nil {
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, job, client.Preconditions{UID: &r.uid})); err != nil {
 		return errors.Join(because, fmt.Errorf("delete RayJob %s/%s: %w", job.Namespace, job.Name, err))
 	}
 	return fmt.Errorf("%w; RayJob %s/%s was deleted", because, job.Namespace, job.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -37,8 +38,29 @@ func (r *run) upload(ctx context.Context) error {
 		}
 		defer file.Close()
 		r.progress.say("Uploading the working directory (%d KiB packed).", (p.Size+1023)>>10)
-		return client.UploadPackage(ctx, p.Name, &upload{Reader: file, progress: r.progress, size: p.Size}, p.Size)
+		moving, moved, rest := r.whileMoving(ctx)
+		defer rest()
+		err = client.UploadPackage(moving, p.Name, &upload{Reader: file, progress: r.progress, size: p.Size, moved: moved}, p.Size)
+		if err != nil && errors.Is(context.Cause(moving), errStalled) {
+			return fmt.Errorf("%w for %s", errStalled, r.pace.stall)
+		}
+		return err
 	})
+}
+
+// errStalled says that an upload stood still.
+var errStalled = errors.New("nothing of the upload has moved")
+
+// whileMoving returns a context that ends when moved is not called for too long. Call rest at the end.
+func (r *run) whileMoving(ctx context.Context) (moving context.Context, moved, rest func()) {
+	moving, stop := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(r.pace.stall, func() { stop(errStalled) })
+	moved = func() { timer.Reset(r.pace.stall) }
+	rest = func() {
+		timer.Stop()
+		stop(nil)
+	}
+	return moving, moved, rest
 }
 
 // send submits the job. What is known to have arrived is not sent again, and Ray takes an id only once.
@@ -70,21 +92,31 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
+// isFinal tells whether trying again does not mend an error. Of the answers that blame the question, only those are worth
+// another attempt that ask for it.
+func isFinal(err error) bool {
+	var status *dashboard.StatusError
+	if errors.As(err, &status) && status.Code >= 400 && status.Code < 500 {
+		return status.Code != http.StatusRequestTimeout && status.Code != http.StatusTooManyRequests
+	}
+	return errors.As(err, &final{}) || errors.As(err, &overError{}) || errors.Is(err, dashboard.ErrRefused) || errors.Is(err, dashboard.ErrUnauthorized)
+}
+
 // insist does something with the dashboard until it has worked, cannot work, or has been tried for long enough.
 func (r *run) insist(ctx context.Context, what string, do func(context.Context, *dashboard.Client) error) error {
 	limited, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(limited, r.pace.look, true, func(context.Context) (bool, error) {
-		client, err := r.link.dashboard(ctx)
+	err := wait.PollUntilContextCancel(limited, r.pace.look, true, func(limited context.Context) (bool, error) {
+		client, err := r.link.dashboard(limited)
 		if err == nil {
 			// An upload may take longer than there is time for new attempts.
-			err = do(ctx, client)
+			err = r.guarded(ctx, func(ctx context.Context) error { return do(ctx, client) })
 		}
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.As(err, &final{}), errors.Is(err, dashboard.ErrRefused), errors.Is(err, dashboard.ErrUnauthorized):
+		case isFinal(err):
 			return false, err
 		}
 		last = err
@@ -94,7 +126,7 @@ func (r *run) insist(ctx context.Context, what string, do func(context.Context, 
 	switch {
 	case err == nil:
 		return nil
-	case limited.Err() != nil:
+	case limited.Err() != nil && !isFinal(err):
 		return fmt.Errorf("%s: %w", what, errors.Join(last, ctx.Err()))
 	default:
 		return fmt.Errorf("%s: %w", what, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -43,12 +44,12 @@ func newSubmit(env *kube.Env, pace pace) *cobra.Command {
 }
 
 // pace says how often things are looked at, and how long a connection to the head is tried for. guard is how often it is
-// checked that a quiet connection is still of use.
-type pace struct{ look, follow, guard, connect time.Duration }
+// checked that a quiet connection is still of use, and stall how long an upload may stand still.
+type pace struct{ look, follow, guard, connect, stall time.Duration }
 
 // usualPace is gentle with the API server and with Ray.
 func usualPace() pace {
-	return pace{look: time.Second, follow: 2 * time.Second, guard: 10 * time.Second, connect: time.Minute}
+	return pace{look: time.Second, follow: 2 * time.Second, guard: 10 * time.Second, connect: time.Minute, stall: time.Minute}
 }
 
 // submit checks everything that can be checked here, and then runs the job.
@@ -57,10 +58,10 @@ func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pa
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
-		return show(env.Out, plan.job)
+	if f.dryRun != kube.DryRunNone {
+		return try(ctx, env, f.dryRun, plan.job)
 	}
-	if err := plan.pack(); err != nil {
+	if err := plan.pack(ctx); err != nil {
 		return err
 	}
 	defer plan.cleanUp(env.ErrOut)
@@ -70,6 +71,21 @@ func submit(ctx context.Context, env *kube.Env, f *flags, args []string, pace pa
 	}
 	r := &run{env: env, flags: f, plan: plan, client: c, pace: pace, progress: newProgress(env, f)}
 	return r.run(ctx)
+}
+
+// try prints the RayJob that would be made.
+func try(ctx context.Context, env *kube.Env, mode kube.DryRun, job *rayv1.RayJob) error {
+	if mode == kube.DryRunServer {
+		c, err := env.Client()
+		if err != nil {
+			return err
+		}
+		if err := c.Create(ctx, job, client.DryRunAll, client.FieldOwner(kube.FieldManager)); err != nil {
+			return fmt.Errorf("try to create RayJob %s/%s: %w", job.Namespace, job.Name, err)
+		}
+		job.ManagedFields = nil
+	}
+	return show(env.Out, job)
 }
 
 // show prints a RayJob as one would write it.

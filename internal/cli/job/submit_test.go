@@ -3,12 +3,16 @@ package job
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -191,6 +195,48 @@ func TestAClusterThatIsNotReadyInTimeIsGivenUp(t *testing.T) {
 	if jobs := w.jobs(t); len(jobs) != 0 {
 		t.Error("the RayJob is still there")
 	}
+	if len(w.deleted) != 1 || w.deleted[0].Preconditions == nil || ptr.Deref(w.deleted[0].Preconditions.UID, "") != "uid-1" {
+		t.Errorf("a RayJob of the same name could have been deleted: %+v", w.deleted)
+	}
+}
+
+func TestWhatTheAPIServerSaysWhileTheClusterIsAwaited(t *testing.T) {
+	kind := schema.GroupResource{Group: "ray.io", Resource: "objects"}
+	cases := map[string]struct {
+		object   client.Object
+		err      error
+		wantCode int
+		want     string
+	}{
+		"given the RayJob must not be read, then that is the end": {
+			&rayv1.RayJob{}, apierrors.NewForbidden(kind, "j", errors.New("no")), 1, "read RayJob default/j: objects.ray.io \"j\" is forbidden: no; RayJob default/j stays"},
+		"given the RayCluster must not be read, then that is the end": {
+			&rayv1.RayCluster{}, apierrors.NewForbidden(kind, "c", errors.New("no")), 1, "read RayCluster default/j-x2345: objects.ray.io \"c\" is forbidden: no; RayJob default/j stays"},
+		"given the login has expired, then that is the end": {
+			&rayv1.RayCluster{}, apierrors.NewUnauthorized("log in"), 1, "log in; RayJob default/j stays"},
+		"given the API server is busy, then that is said and waited for": {
+			&rayv1.RayCluster{}, apierrors.NewServiceUnavailable("busy"), 0, "Waiting for the API server, to read RayCluster j-x2345: busy"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newFakeRay(t, jobLog))
+			refused := 0
+			w.refuse = func(object client.Object) error {
+				if reflect.TypeOf(object) != reflect.TypeOf(tc.object) || refused > 0 {
+					return nil
+				}
+				refused++
+				return tc.err
+			}
+			code := w.submit(t, "--name", "j", "--working-dir", sources(t), "--", "python", "main.py")
+			if code != tc.wantCode || !strings.Contains(w.ErrOut.String(), tc.want) {
+				t.Errorf("exit code %d: %s", code, w.ErrOut)
+			}
+			if jobs := w.jobs(t); len(jobs) != 1 {
+				t.Error("the RayJob was deleted")
+			}
+		})
+	}
 }
 
 func TestTheTimeInAQueueDoesNotCount(t *testing.T) {
@@ -256,12 +302,12 @@ func TestAHeadThatIsReplacedBehindTheConnectionIsNoticed(t *testing.T) {
 	ray.hangs = 1
 	w := newWorld(t, ray)
 	server := w.reachable(t)
-	looks := 0
+	replaced := false
 	w.looked = func(ctx context.Context, c client.Client) {
-		// The first look is before the submission, later ones while the log is read.
-		if looks++; looks != 3 {
+		if replaced || !ray.hangsNow() {
 			return
 		}
+		replaced = true
 		head := &corev1.Pod{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "the-head"}, head); err != nil {
 			t.Error(err)
@@ -283,11 +329,12 @@ func TestTheEndOfARayJobEndsALogThatHangs(t *testing.T) {
 	ray.hangs = 1
 	ray.Script("mine", fakedashboard.Step{Status: "SUCCEEDED"})
 	w := newWorld(t, ray)
-	looks := 0
+	over := false
 	w.looked = func(ctx context.Context, c client.Client) {
-		if looks++; looks != 3 {
+		if over || !ray.hangsNow() {
 			return
 		}
+		over = true
 		job := &rayv1.RayJob{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "j"}, job); err != nil {
 			t.Error(err)

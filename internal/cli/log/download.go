@@ -96,26 +96,41 @@ func (d *downloader) files(ctx context.Context, root *os.Root, pod *corev1.Pod, 
 	if pod.Status.Phase != corev1.PodRunning {
 		return fmt.Errorf("the files of Ray in Pod %s/%s cannot be read, because the Pod is %s", pod.Namespace, pod.Name, pod.Status.Phase)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	reader, writer := io.Pipe()
 	extracted := make(chan error, 1)
-	go func() {
-		err := extract(root, reader)
-		// What tar writes after the end of the archive must go somewhere.
-		_, drainErr := io.Copy(io.Discard, reader)
-		extracted <- errors.Join(err, drainErr)
-	}()
+	go func() { extracted <- unpack(root, reader, stop) }()
 	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	runErr := podexec.Run(ctx, d.config, name, container, []string{"tar", "-C", logsOfRay, "-cf", "-", "."}, writer)
+	stopped := ctx.Err() != nil
 	if err := writer.Close(); err != nil {
 		return fmt.Errorf("read the files of Ray in Pod %s: %w", name, err)
 	}
 	err := <-extracted
-	var exit exec.CodeExitError
-	if errors.As(runErr, &exit) && exit.Code == changedWhileRead && err == nil {
-		return nil
-	}
-	if err := errors.Join(runErr, err); err != nil {
+	if err != nil {
+		if !stopped {
+			err = errors.Join(runErr, err)
+		}
 		return fmt.Errorf("read the files of Ray in Pod %s: %w", name, err)
 	}
+	var exit exec.CodeExitError
+	if errors.As(runErr, &exit) && exit.Code == changedWhileRead {
+		return nil
+	}
+	if runErr != nil {
+		return fmt.Errorf("read the files of Ray in Pod %s: %w", name, runErr)
+	}
 	return nil
+}
+
+// unpack writes the files of an archive. When that fails, what is to come is of no use: stop ends what sends it.
+func unpack(root *os.Root, archive *io.PipeReader, stop func()) error {
+	if err := extract(root, archive); err != nil {
+		stop()
+		return errors.Join(err, archive.CloseWithError(err))
+	}
+	// What tar writes after the end of the archive must go somewhere.
+	_, err := io.Copy(io.Discard, archive)
+	return err
 }

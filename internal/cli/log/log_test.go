@@ -246,6 +246,30 @@ func TestNothingGetsOutOfTheDirectory(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsAnArchiveThatCannotBeUsedIsNotRead(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	reader, writer := io.Pipe()
+	stopped, written := false, make(chan error, 1)
+	go func() {
+		_, err := writer.Write(archive(t, tar.Header{Name: "../escaped"}))
+		for err == nil { // An archive without an end.
+			_, err = writer.Write(make([]byte, 512))
+		}
+		written <- err
+	}()
+	err = unpack(root, reader, func() { stopped = true })
+	if err == nil || !stopped {
+		t.Errorf("unpack returned %v; the sender was stopped: %v", err, stopped)
+	}
+	if got := <-written; !errors.Is(err, got) {
+		t.Errorf("the sender was told %v, the user %v", got, err)
+	}
+}
+
 func TestAFileIsNotLargerThanItMayBe(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

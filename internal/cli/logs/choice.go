@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +24,8 @@ type choice struct {
 	container string
 	// what is for the user.
 	what string
+	// over is set when no other Pods will come.
+	over bool
 }
 
 // takes tells whether a Pod with the labels is meant.
@@ -41,12 +42,18 @@ func (c *choice) containerOf(pod *corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
+// labelJobName is on the Pods of a Job in every version of Kubernetes. The one of today, with a prefix, came with 1.27.
+const labelJobName = "job-name"
+
 // ofSubmitter are the Pods in which a RayJob is submitted.
 func ofSubmitter(job *rayv1.RayJob) (choice, error) {
-	c := choice{namespace: job.Namespace, container: ray.SubmitterContainer, what: fmt.Sprintf("the submitter of RayJob %s/%s", job.Namespace, job.Name)}
+	c := choice{
+		namespace: job.Namespace, container: ray.SubmitterContainer, what: fmt.Sprintf("the submitter of RayJob %s/%s", job.Namespace, job.Name),
+		over: rayv1.IsJobDeploymentTerminal(job.Status.JobDeploymentStatus),
+	}
 	switch job.Spec.SubmissionMode {
 	case rayv1.K8sJobMode, "":
-		c.labels = client.MatchingLabels{batchv1.JobNameLabel: job.Name}
+		c.labels = client.MatchingLabels{labelJobName: job.Name}
 	case rayv1.SidecarMode:
 		if job.Status.RayClusterName == "" {
 			return c, fmt.Errorf("the RayJob %s/%s has no RayCluster, in whose head it is submitted", job.Namespace, job.Name)

@@ -7,26 +7,33 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
+	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 // follower reads the logs of Pods that come and go.
 type follower struct {
 	*reader
 	streams sync.WaitGroup
+	// give ends everything, for a reason that trying again does not mend.
+	give context.CancelCauseFunc
 	// lives are the lives of containers that are read, or were.
 	lives map[life]bool
 	// begun is set once the Pods that were there at the beginning are known. Of later ones everything is printed.
-	begun bool
+	begun atomic.Bool
+
+	mu sync.Mutex
+	// said are the errors that were said last, by what they are about.
+	said map[string]string
 }
 
 // life is one life of a container.
@@ -35,45 +42,107 @@ type life struct {
 	restarts int32
 }
 
-// follow prints logs until the context ends; those of a submitter, until its RayJob has ended.
+// farewell is how long Pods of a cluster that is gone may still log.
+const farewell = time.Minute
+
+// follow prints logs until the context ends or the cluster is deleted; those of a submitter, until its RayJob has ended.
 func (r *reader) follow(ctx context.Context) error {
-	f := &follower{reader: r, lives: map[life]bool{}}
-	looking, stop := context.WithCancel(ctx)
-	defer stop()
-	if r.job != nil {
-		go func() {
-			defer stop()
-			r.awaitEnd(looking)
-		}()
-	}
-	for looking.Err() == nil {
-		if err := f.watch(ctx, looking); err != nil && looking.Err() == nil {
-			_, _ = fmt.Fprintln(r.env.ErrOut, "Looking for Pods again:", err)
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	f := &follower{reader: r, give: give, lives: map[life]bool{}, said: map[string]string{}}
+	for ctx.Err() == nil {
+		err := f.round(ctx)
+		if ctx.Err() != nil {
+			break
 		}
-		r.sleep(looking)
+		if errors.Is(err, errOver) {
+			if errors.Is(err, errGone) {
+				_, _ = fmt.Fprintf(f.env.ErrOut, "%s was deleted.\n", f.target)
+			}
+			// The last lines are still to come.
+			late := time.AfterFunc(farewell, func() { give(nil) })
+			defer late.Stop()
+			break
+		}
+		f.report("Looking for Pods again", "", err)
+		// The error is that of the context, which the loop asks for.
+		_ = kube.Sleep(ctx, r.pause)
 	}
 	f.streams.Wait()
+	if err := context.Cause(ctx); denied(err) {
+		return err
+	}
 	return nil
 }
 
-// sleep waits a moment, or until the context ends.
-func (r *reader) sleep(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-clock.RealClock{}.After(r.pause):
+// round finds out which Pods are meant and begins to read them, until that may have changed.
+func (f *follower) round(ctx context.Context) error {
+	chosen, err := f.chooseAgain(ctx)
+	if err != nil {
+		return err
 	}
+	f.chosen = chosen
+	watching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var guard sync.WaitGroup
+	guard.Go(func() { stop(f.awaitChange(watching, chosen)) })
+	defer guard.Wait()
+	defer stop(nil)
+	err = f.watch(ctx, watching)
+	if cause := context.Cause(watching); cause != nil && ctx.Err() == nil {
+		return cause
+	}
+	return err
 }
 
-// awaitEnd returns when the RayJob has ended or is gone.
-func (r *reader) awaitEnd(ctx context.Context) {
-	for ctx.Err() == nil {
-		job := &rayv1.RayJob{}
-		err := r.client.Get(ctx, client.ObjectKeyFromObject(r.job), job)
-		if apierrors.IsNotFound(err) || err == nil && rayv1.IsJobDeploymentTerminal(job.Status.JobDeploymentStatus) {
-			return
+// errChanged says that other Pods are meant now, for example because a RayService went over to another cluster.
+var errChanged = errors.New("other Pods are meant now")
+
+// looks is how many pauses lie between looks at the object.
+const looks = 5
+
+// awaitChange returns errOver, or an error that wraps it, once nothing more will be logged, errChanged once other Pods are meant, and nil when the
+// context ends.
+func (f *follower) awaitChange(ctx context.Context, chosen choice) error {
+	for kube.Sleep(ctx, looks*f.pause) == nil {
+		now, err := f.chooseAgain(ctx)
+		switch {
+		case errors.Is(err, errOver):
+			return err
+		case err == nil && now.over && f.begun.Load():
+			return errOver
+		case err == nil && !now.same(&chosen):
+			return errChanged
 		}
-		r.sleep(ctx)
 	}
+	return nil
+}
+
+// report says an error, unless it is what was said last of the same thing. One that stays for good ends everything.
+func (f *follower) report(what, about string, err error) {
+	if denied(err) {
+		f.give(err)
+		return
+	}
+	text := ""
+	if err != nil && !errors.Is(err, errChanged) {
+		text = err.Error()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if text != "" && text != f.said[about] {
+		_, _ = fmt.Fprintf(f.env.ErrOut, "%s: %s\n", what, text)
+	}
+	f.said[about] = text
+}
+
+// denied tells whether an error says that the user may not do that.
+func denied(err error) bool {
+	var upgrade *httpstream.UpgradeFailureError
+	if errors.As(err, &upgrade) {
+		err = upgrade.Cause
+	}
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 // watch begins to read each Pod that is there or comes, until the watch ends, as watches do from time to time. The streams
@@ -92,7 +161,7 @@ func (f *follower) watch(ctx, looking context.Context) error {
 	for i := range pods {
 		f.consider(ctx, &pods[i])
 	}
-	f.begun = true
+	f.begun.Store(true)
 	for {
 		select {
 		case <-looking.Done():
@@ -113,7 +182,8 @@ func (f *follower) watch(ctx, looking context.Context) error {
 
 // consider begins to read a container that has started and is not read yet.
 func (f *follower) consider(ctx context.Context, pod *corev1.Pod) {
-	status := statusOf(pod, f.chosen.containerOf(pod))
+	container := f.chosen.containerOf(pod)
+	status := statusOf(pod, container)
 	if status == nil || status.State.Running == nil && status.State.Terminated == nil {
 		return
 	}
@@ -122,8 +192,8 @@ func (f *follower) consider(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	f.lives[now] = true
-	o := &corev1.PodLogOptions{Container: f.chosen.containerOf(pod), Timestamps: true}
-	if !f.begun {
+	o := &corev1.PodLogOptions{Container: container, Timestamps: true}
+	if !f.begun.Load() {
 		o = f.logOptions(pod)
 	}
 	o.Follow = true
@@ -144,30 +214,30 @@ func (f *follower) stream(ctx context.Context, pod *corev1.Pod, now life, o *cor
 	for again := false; ; again = true {
 		var err error
 		if f.options.source == sourceRay {
-			err = f.files(ctx, pod, again)
+			err = f.followFiles(ctx, pod, o.Container, again)
 		} else {
 			err = f.copy(ctx, pod, o, &last)
 		}
-		if ctx.Err() != nil || !f.goesOn(ctx, pod, now) {
+		if ctx.Err() != nil || !f.goesOn(ctx, pod, o.Container, now) {
 			return
 		}
-		if err != nil {
-			_, _ = fmt.Fprintln(f.env.ErrOut, "Reading again:", err)
+		f.report("Reading again", pod.Name, err)
+		if kube.Sleep(ctx, f.pause) != nil {
+			return
 		}
-		f.sleep(ctx)
 		if !last.IsZero() {
 			o.SinceTime, o.SinceSeconds, o.TailLines = &metav1.Time{Time: last}, nil, nil
 		}
 	}
 }
 
-// files prints the files of Ray; again, only what comes now, since it is unknown what was printed before.
-func (f *follower) files(ctx context.Context, pod *corev1.Pod, again bool) error {
+// followFiles prints the files of Ray; again, only what comes now, since it is unknown what was printed before.
+func (f *follower) followFiles(ctx context.Context, pod *corev1.Pod, container string, again bool) error {
 	tail := f.options.tail
 	if again {
 		tail = 0
 	}
-	return f.tailFiles(ctx, pod, filesCommand(tail, followFiles))
+	return f.files(ctx, pod, container, followFilesCommand(logsOfRay, tail, lookPause))
 }
 
 // copy prints the log from where it was left, up to the end of the stream.
@@ -194,11 +264,11 @@ func (f *follower) copy(ctx context.Context, pod *corev1.Pod, o *corev1.PodLogOp
 }
 
 // goesOn tells whether a container still lives the life whose stream has ended.
-func (f *follower) goesOn(ctx context.Context, pod *corev1.Pod, then life) bool {
+func (f *follower) goesOn(ctx context.Context, pod *corev1.Pod, container string, then life) bool {
 	present := &corev1.Pod{}
 	if err := f.client.Get(ctx, client.ObjectKeyFromObject(pod), present); err != nil {
 		return !apierrors.IsNotFound(err)
 	}
-	status := statusOf(present, f.chosen.containerOf(present))
+	status := statusOf(present, container)
 	return present.UID == pod.UID && status != nil && status.State.Running != nil && status.RestartCount == then.restarts
 }

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	rayv1 "github.com/heliostat-io/heliostat/api/v1"
-	"github.com/heliostat-io/heliostat/internal/cli/head"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/cli/log"
 )
@@ -23,7 +22,8 @@ import (
 const long = `Print the logs of the Pods of a cluster, each line with the name of its Pod before it.
 
 Logs that containers printed are put in the order of time. With -f the logs go on: also when Pods are replaced, and with Pods
-that are added. Ctrl-C ends that.
+that are added, and with those of the cluster to which a RayService is upgraded. The deletion of the cluster ends that, and
+Ctrl-C.
 
 --source says which logs:
   container   what the Ray containers printed
@@ -113,8 +113,9 @@ type reader struct {
 	chosen  choice
 	printer *printer
 	pause   time.Duration
-	// job is set when only the logs of its submitter are read.
-	job *rayv1.RayJob
+	// target is what the user named, and uid that of the object.
+	target kube.Target
+	uid    types.UID
 }
 
 func run(ctx context.Context, env *kube.Env, o *options, argument string, pause time.Duration) error {
@@ -146,20 +147,8 @@ func newReader(ctx context.Context, env *kube.Env, o *options, argument string) 
 	if err != nil {
 		return nil, err
 	}
-	if o.source == sourceSubmitter {
-		job, ok := object.(*rayv1.RayJob)
-		if !ok {
-			return nil, fmt.Errorf("%s has no submitter, only a RayJob may have one", target)
-		}
-		r.job = job
-		r.chosen, err = ofSubmitter(job)
-	} else {
-		var name string
-		if name, err = head.ClusterName(object); err == nil {
-			r.chosen, err = r.ofCluster(ctx, namespace, name)
-		}
-	}
-	if err != nil {
+	r.target, r.uid = target, object.GetUID()
+	if r.chosen, err = r.choose(ctx, object); err != nil {
 		return nil, err
 	}
 	if r.set, err = env.Clientset(); err != nil {

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -180,7 +178,7 @@ func TestTheFilesOfRay(t *testing.T) {
 	if diff := cmp.Diff(want, w.Out.String()); diff != "" {
 		t.Errorf("printed (-want +got):\n%s", diff)
 	}
-	if len(ran) != 5 || ran[3] != "3" || ran[4] != "" {
+	if want := printFilesCommand(logsOfRay, 3); !slices.Equal(ran, want) {
 		t.Errorf("ran %q", ran)
 	}
 }
@@ -228,132 +226,5 @@ func TestTheFlagsOfLogDownload(t *testing.T) {
 				t.Errorf("said %q", told)
 			}
 		})
-	}
-}
-
-// running is a command that runs beside the test.
-type running struct {
-	*podtest.Screen
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
-}
-
-// start begins the command.
-func (w *world) start(t *testing.T, args ...string) *running {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{Screen: podtest.NewScreen(), cancel: cancel, done: make(chan struct{})}
-	w.Env.Out, w.Env.ErrOut = r, r
-	command := fastLogs(w.Env)
-	command.SetArgs(args)
-	command.SilenceErrors, command.SilenceUsage = true, true
-	go func() {
-		defer close(r.done)
-		r.err = command.ExecuteContext(ctx)
-	}()
-	t.Cleanup(func() { _ = r.end() })
-	return r
-}
-
-// end ends the command as Ctrl-C does.
-func (r *running) end() error {
-	r.cancel()
-	<-r.done
-	return r.err
-}
-
-// flows answers with lines and keeps the log open.
-func flows(text string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, text)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}
-}
-
-func TestLogsGoOnWhenAPodIsReplaced(t *testing.T) {
-	w := newWorld(t)
-	old := w.pod(t, "w-old", node("worker", "cpu", "0"), flows(at(1, "old")))
-	screen := w.start(t, "demo", "-f", "--tail", "7")
-	screen.Await(t, "[w-old] old\n")
-	if err := w.Delete(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	w.pod(t, "w-new", node("worker", "cpu", "0"), flows(at(2, "new")))
-	screen.Await(t, "[w-new] new\n")
-	if got := w.questions("w-old"); len(got) != 1 || !strings.Contains(got[0], "tailLines=7") {
-		t.Errorf("of the Pod that was there, asked %q", got)
-	}
-	if got := w.questions("w-new"); len(got) != 1 || strings.Contains(got[0], "tailLines") {
-		t.Errorf("of the Pod that came, asked %q", got)
-	}
-	if err := screen.end(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestLogsGoOnWhenAContainerIsRestarted(t *testing.T) {
-	w := newWorld(t)
-	lives := make(chan http.HandlerFunc, 2)
-	lives <- says(at(1, "first life"))
-	pod := w.pod(t, "head", node("head", rayv1.HeadGroupName, ""), func(out http.ResponseWriter, r *http.Request) { (<-lives)(out, r) })
-	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
-	if err := w.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	screen := w.start(t, "demo", "-f")
-	screen.Await(t, "[head] first life\n")
-	lives <- flows(at(2, "second life"))
-	pod.Status.ContainerStatuses[0].RestartCount = 1
-	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	if err := w.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	screen.Await(t, "[head] second life\n")
-	if err := screen.end(); err != nil || screen.String() != "[head] first life\n[head] second life\n" {
-		t.Errorf("printed %q and ended with %v", screen, err)
-	}
-}
-
-func TestABrokenConnectionIsMadeAgainWithoutRepeating(t *testing.T) {
-	w := newWorld(t)
-	streams := make(chan http.HandlerFunc, 2)
-	streams <- says(at(1, "one") + at(2, "two"))
-	streams <- flows(at(2, "two") + at(3, "three"))
-	w.pod(t, "head", node("head", rayv1.HeadGroupName, ""), func(out http.ResponseWriter, r *http.Request) { (<-streams)(out, r) })
-	screen := w.start(t, "demo", "-f", "--tail", "2")
-	screen.Await(t, "[head] three\n")
-	if err := screen.end(); err != nil || screen.String() != "[head] one\n[head] two\n[head] three\n" {
-		t.Errorf("printed %q and ended with %v", screen, err)
-	}
-	if got := w.questions("head"); len(got) != 2 || !strings.Contains(got[1], "sinceTime=2026-11-30T12%3A00%3A02Z") || strings.Contains(got[1], "tailLines") {
-		t.Errorf("asked %q", got)
-	}
-}
-
-func TestTheLogOfASubmitterEndsWithItsJob(t *testing.T) {
-	job := &rayv1.RayJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "train"}, Spec: rayv1.RayJobSpec{SubmissionMode: rayv1.K8sJobMode}}
-	w := newWorld(t, job)
-	streaming := make(chan struct{})
-	pod := w.pod(t, "train-1", map[string]string{batchv1.JobNameLabel: "train"}, func(out http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(out, at(1, "epoch 1"))
-		out.(http.Flusher).Flush()
-		<-streaming
-		_, _ = io.WriteString(out, at(2, "epoch 2"))
-	})
-	screen := w.start(t, "rayjob/train", "--source", "submitter", "-f")
-	screen.Await(t, "[train-1] epoch 1\n")
-	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
-	job.Status.JobDeploymentStatus = rayv1.JobDeploymentStatusComplete
-	for _, object := range []client.Object{pod, job} {
-		if err := w.Status().Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	close(streaming)
-	<-screen.done // by itself
-	if got := screen.String(); screen.err != nil || got != "[train-1] epoch 1\n[train-1] epoch 2\n" {
-		t.Errorf("printed %q and ended with %v", got, screen.err)
 	}
 }

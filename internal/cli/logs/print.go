@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	"github.com/heliostat-io/heliostat/internal/cli/podexec"
 )
 
 // source is the log of one container, of which the next line is known.
@@ -125,37 +121,4 @@ func (r *reader) merge(sources []*source) error {
 		}
 	}
 	return errors.Join(failures...)
-}
-
-// printFiles writes the files of Ray, Pod after Pod: their lines have no times by which they could be put in order.
-func (r *reader) printFiles(ctx context.Context, pods []corev1.Pod) error {
-	var failures []error
-	for i := range pods {
-		if err := r.tailFiles(ctx, &pods[i], filesCommand(r.options.tail, "")); err != nil {
-			failures = append(failures, err)
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// followFiles makes tail go on, also when a file is replaced by one of its name.
-const followFiles = "-F"
-
-// filesCommand prints the files in which Ray and its jobs log, with a title before the lines of each.
-func filesCommand(tail int64, follow string) []string {
-	from := "+1"
-	if tail != everything {
-		from = strconv.FormatInt(tail, 10)
-	}
-	script := `cd /tmp/ray/session_latest/logs && exec tail -v -n "$0" $1 -- $(ls -d *.log *.out *.err 2>/dev/null)`
-	return []string{"sh", "-c", script, from, follow}
-}
-
-// tailFiles writes what the command prints in a Pod.
-func (r *reader) tailFiles(ctx context.Context, pod *corev1.Pod, command []string) error {
-	files := &titled{each: func(file, line string) error { return r.printer.line(pod.Name+" "+file, line) }}
-	out := &lines{each: files.line}
-	name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	err := podexec.Run(ctx, r.config, name, r.chosen.containerOf(pod), command, out)
-	return errors.Join(err, out.flush(), files.flush())
 }

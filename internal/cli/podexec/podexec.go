@@ -15,7 +15,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
 // maxComplaint is how much of what a command complains about is kept, in bytes.
@@ -38,10 +39,7 @@ func Run(ctx context.Context, config *rest.Config, pod types.NamespacedName, con
 	if err != nil {
 		return fmt.Errorf("run a command in Pod %s: %w", pod, err)
 	}
-	// API servers and proxies of before 2024 take no websockets.
-	executor, err := remotecommand.NewFallbackExecutor(modern, old, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
+	executor, err := remotecommand.NewFallbackExecutor(modern, old, kube.RefusesWebsocket)
 	if err != nil {
 		return fmt.Errorf("run a command in Pod %s: %w", pod, err)
 	}

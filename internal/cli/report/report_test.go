@@ -22,6 +22,11 @@ const password = "hunter2"
 
 func secrets() []client.Object {
 	variable := func(name string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: password} }
+	// Only Secrets and ConfigMaps that the objects name are looked at.
+	from := []corev1.EnvFromSource{
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "sec"}}},
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}}},
+	}
 	job := &rayv1.RayJob{
 		ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "default", UID: "job-uid", Annotations: map[string]string{
 			corev1.LastAppliedConfigAnnotation: password, "example.com/token": password}},
@@ -31,13 +36,14 @@ func secrets() []client.Object {
 			Entrypoint:     "python train.py --api-key " + password + " --password=" + password + " --db=postgres://me:" + password + "@db/x",
 			RayClusterSpec: &rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{
 				RayStartParams: map[string]string{"redis-password": password},
-				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray",
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray", EnvFrom: from,
 					Env: []corev1.EnvVar{variable("REDIS_PASSWORD"), variable("HF_TOKEN"), variable("AWS_SECRET_ACCESS_KEY"), variable("OPENAI_API_KEY"), variable("DATABASE_URL"), variable("WHAT_ELSE"), variable("RAY_REDIS_PASSWORD")}}}}},
 			}},
 		},
 	}
 	broken := &rayv1.RayService{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default", UID: "service-uid"},
-		Spec: rayv1.RayServiceSpec{ServeConfigV2: "applications: [" + password}}
+		Spec: rayv1.RayServiceSpec{ServeConfigV2: "applications: [" + password, RayClusterConfig: rayv1.RayClusterSpec{HeadGroupSpec: rayv1.HeadGroupSpec{
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "ray", EnvFrom: from}}}}}}}}
 	submitter := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "default", UID: "submitter-uid", Labels: map[string]string{"ray.io/originated-from-cr-name": "j"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "j", UID: "job-uid", Controller: ptr.To(true)}}},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "submitter",

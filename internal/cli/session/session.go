@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +23,9 @@ import (
 
 // pause is the time between a loss and the next attempt, and between looks at who is the head (spec/ecosystem.md, 2.6).
 const pause = 3 * time.Second
+
+// patience is how long one attempt to connect may take.
+const patience = time.Minute
 
 const long = `Make the ports of a head reachable on this machine, under the same numbers:
 
@@ -119,7 +121,7 @@ func (s *session) run(ctx context.Context, argument string) error {
 			return nil
 		}
 		s.say("%v; trying again", err)
-		if !s.sleep(ctx) {
+		if kube.Sleep(ctx, s.pause) != nil {
 			return nil
 		}
 	}
@@ -127,16 +129,6 @@ func (s *session) run(ctx context.Context, argument string) error {
 
 // errGone says that what the session is about was deleted.
 var errGone = errors.New("it was deleted")
-
-// sleep waits for the pause and tells whether the session goes on.
-func (s *session) sleep(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-clock.RealClock{}.After(s.pause):
-		return true
-	}
-}
 
 // say tells the user something, unless it is what was said before: attempts fail for the same reason many times.
 func (s *session) say(format string, args ...any) {
@@ -175,20 +167,13 @@ func (s *session) connect(ctx context.Context) (*forward.Forwarding, *corev1.Ser
 	}
 	var ports []forward.Port
 	for _, e := range entrances(s.target.Kind) {
-		port := portOf(service, e)
+		port := forward.ServicePort(service, e.name, e.number)
 		ports = append(ports, forward.Port{Local: port, Remote: forward.TargetPort(service, pod, port)})
 	}
-	f, err := forward.Start(ctx, config, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, ports, s.log)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	f, err := forward.Start(limited, config, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, ports, s.log)
 	return f, service, pod, err
-}
-
-// portOf is the port of the Service for an entrance.
-func portOf(service *corev1.Service, e entrance) int32 {
-	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.name })
-	if i < 0 {
-		return e.number
-	}
-	return service.Spec.Ports[i].Port
 }
 
 // welcome says where to find what, once.
@@ -208,6 +193,8 @@ func (s *session) welcome(f *forward.Forwarding, pod *corev1.Pod, before bool) {
 func (s *session) watch(ctx context.Context, f *forward.Forwarding, service *corev1.Service, pod *corev1.Pod) error {
 	for {
 		select {
+		case <-ctx.Done():
+			return nil
 		case <-f.Done():
 			if err := f.Err(); err != nil {
 				return fmt.Errorf("the connection to Pod %s is lost", pod.Name)

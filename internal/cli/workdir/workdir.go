@@ -5,11 +5,13 @@ package workdir
 import (
 	"archive/zip"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +31,7 @@ type Package struct {
 	Path string
 	// Size is that of the file, in bytes.
 	Size int64
-	// Files is the number of files in it, 0 when they were not counted.
+	// Files is the number of files and empty directories in it, 0 when they were not counted.
 	Files int
 
 	temporary bool
@@ -46,9 +48,9 @@ func (p *Package) Remove() error {
 	return nil
 }
 
-// file is one file to pack.
+// file is one file to pack, or one empty directory.
 type file struct {
-	// name is its path in the package, with slashes.
+	// name is its path in the package, with slashes. That of a directory ends with one.
 	name string
 	path string
 	info os.FileInfo
@@ -71,35 +73,35 @@ func Check(path string) error {
 
 func isArchive(path string) bool { return strings.EqualFold(filepath.Ext(path), ".zip") }
 
-// Pack packs a directory without what the patterns in excludes match, written as in .gitignore files, and, where
-// ignore says so, without what .gitignore files in it match. A .zip file is taken as it is. The error names
-// the largest files when the package is larger than Ray takes.
-func Pack(path string, excludes []string, ignore Ignore) (*Package, error) {
+// Pack packs a directory without what the patterns in excludes match, written as in .gitignore files, without what
+// .rayignore files in it match, and, where ignore says so, without what .gitignore files in it match. A .zip file is taken as it is. The error names
+// the largest files when the package is larger than Ray takes. The context ends it, and then nothing is left behind.
+func Pack(ctx context.Context, path string, excludes []string, ignore Ignore) (*Package, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
 	if isArchive(path) {
-		return archive(path)
+		return archive(ctx, path)
 	}
-	files, err := list(path, excludes, ignore)
+	files, err := list(ctx, path, excludes, ignore)
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("the working directory %s holds no files to upload", path)
 	}
-	return pack(path, files)
+	return pack(ctx, path, files)
 }
 
 // archive takes the user's own archive.
-func archive(path string) (*Package, error) {
+func archive(ctx context.Context, path string) (*Package, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	defer f.Close()
 	hash := sha256.New()
-	size, err := io.Copy(hash, f)
+	size, err := io.Copy(hash, until(ctx, f))
 	if err != nil {
 		return nil, fmt.Errorf("read the archive %s: %w", path, err)
 	}
@@ -113,7 +115,7 @@ func archive(path string) (*Package, error) {
 func nameOf(hash []byte) string { return "_ray_pkg_" + hex.EncodeToString(hash[:16]) + ".zip" }
 
 // pack writes the files into an archive.
-func pack(root string, files []file) (pack *Package, err error) {
+func pack(ctx context.Context, root string, files []file) (pack *Package, err error) {
 	out, err := os.CreateTemp("", "kubectl-ray-*.zip")
 	if err != nil {
 		return nil, fmt.Errorf("make a file for the package: %w", err)
@@ -128,7 +130,7 @@ func pack(root string, files []file) (pack *Package, err error) {
 	hash := sha256.New()
 	archive := zip.NewWriter(out)
 	for _, f := range files {
-		if err := add(archive, hash, f); err != nil {
+		if err := add(ctx, archive, hash, f); err != nil {
 			return nil, err
 		}
 		if position, err := out.Seek(0, io.SeekCurrent); err != nil || position > dashboard.MaxPackage {
@@ -153,12 +155,19 @@ func pack(root string, files []file) (pack *Package, err error) {
 func packed() time.Time { return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // add writes one file into the archive and takes it into the hash.
-func add(archive *zip.Writer, hash io.Writer, f file) error {
+func add(ctx context.Context, archive *zip.Writer, hash io.Writer, f file) error {
 	header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: packed()}
-	header.SetMode(f.info.Mode().Perm())
+	header.SetMode(f.info.Mode() & (fs.ModePerm | fs.ModeDir))
 	to, err := archive.CreateHeader(header)
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", f.path, err)
+	}
+	if f.info.IsDir() {
+		// The slash at the end of its name tells it from an empty file.
+		if _, err := fmt.Fprintf(hash, "%d:%s %o\n", len(f.name), f.name, f.info.Mode().Perm()); err != nil {
+			return fmt.Errorf("pack %s: %w", f.path, err)
+		}
+		return nil
 	}
 	from, err := os.Open(f.path)
 	if err != nil {
@@ -166,7 +175,7 @@ func add(archive *zip.Writer, hash io.Writer, f file) error {
 	}
 	defer from.Close()
 	content := sha256.New()
-	size, err := io.Copy(io.MultiWriter(to, content), from)
+	size, err := io.Copy(io.MultiWriter(to, content), until(ctx, from))
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", f.path, err)
 	}
@@ -174,6 +183,22 @@ func add(archive *zip.Writer, hash io.Writer, f file) error {
 		return fmt.Errorf("pack %s: %w", f.path, err)
 	}
 	return nil
+}
+
+// readerFunc is a function that reads.
+type readerFunc func([]byte) (int, error)
+
+// Read calls the function.
+func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
+
+// until reads until the context ends.
+func until(ctx context.Context, from io.Reader) io.Reader {
+	return readerFunc(func(into []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return from.Read(into)
+	})
 }
 
 // named is how many of the largest files an error names.
@@ -187,7 +212,7 @@ func tooLarge(root string, files []file) error {
 	for _, f := range files[:min(named, len(files))] {
 		largest = append(largest, fmt.Sprintf("%s (%s)", f.name, bytesOf(f.info.Size())))
 	}
-	return fmt.Errorf("the working directory %s is larger than the %s that Ray takes, even compressed; leave files out with a .gitignore file "+
+	return fmt.Errorf("the working directory %s is larger than the %s that Ray takes, even compressed; leave files out with a .gitignore or .rayignore file "+
 		"or with excludes in the runtime environment; the largest are %s", root, bytesOf(dashboard.MaxPackage), strings.Join(largest, ", "))
 }
 

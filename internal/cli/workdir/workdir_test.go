@@ -2,9 +2,13 @@ package workdir_test
 
 import (
 	"archive/zip"
+	"context"
+	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +37,7 @@ func tree(t *testing.T, files map[string]string) string {
 // contents packs a directory and returns the files of the package.
 func contents(t *testing.T, root string, excludes []string, ignore workdir.Ignore) (map[string]string, *workdir.Package) {
 	t.Helper()
-	pack, err := workdir.Pack(root, excludes, ignore)
+	pack, err := workdir.Pack(t.Context(), root, excludes, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +92,10 @@ func TestWhatIsPacked(t *testing.T) {
 			excludes: []string{"my_file.txt", "/subdir/", "path/to/dir", "*.log"},
 			want:     []string{"x/path/to/dir/a", "x/subdir/a"},
 		},
+		"given a .rayignore file, then it holds also where .gitignore files do not": {
+			files: map[string]string{".gitignore": "*", ".rayignore": "data\n", "data/x": "", "main.py": ""}, ignore: workdir.NoGitignoreFiles,
+			want: []string{".gitignore", ".rayignore", "main.py"},
+		},
 		"given a .gitignore file that brings back what is excluded, then it stays": {
 			files: map[string]string{".gitignore": "!big.bin\n", "big.bin": "", "main.py": ""}, excludes: []string{"*.bin"},
 			want: []string{".gitignore", "main.py"},
@@ -104,6 +112,51 @@ func TestWhatIsPacked(t *testing.T) {
 				t.Errorf("packed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatIsLeftOutOfEveryWorkingDirectory(t *testing.T) {
+	cases := map[string]struct {
+		variable map[string]string
+		excludes []string
+		want     []string
+	}{
+		"given nothing else is said, then what Ray leaves out":       {want: []string{"lib/a.py", "main.py", "mine/x"}},
+		"given the user brings one back, then it is packed":          {excludes: []string{"!.git"}, want: []string{".git/HEAD", "lib/a.py", "main.py", "mine/x"}},
+		"given the variable, then what it names":                     {variable: map[string]string{"RAY_OVERRIDE_RUNTIME_ENV_DEFAULT_EXCLUDES": " mine, .git ,"}, want: []string{".venv/x", "lib/__pycache__/a.pyc", "lib/a.py", "main.py", "venv/x"}},
+		"given the variable and nothing in it, then nothing is left": {variable: map[string]string{"RAY_OVERRIDE_RUNTIME_ENV_DEFAULT_EXCLUDES": ""}, want: []string{".git/HEAD", ".venv/x", "lib/__pycache__/a.pyc", "lib/a.py", "main.py", "mine/x", "venv/x"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := tree(t, map[string]string{"main.py": "", ".git/HEAD": "", ".venv/x": "", "venv/x": "", "lib/a.py": "", "lib/__pycache__/a.pyc": "", "mine/x": ""})
+			lookup := func(name string) (string, bool) {
+				value, given := tc.variable[name]
+				return value, given
+			}
+			got, _ := contents(t, root, slices.Concat(workdir.DefaultExcludes(lookup), tc.excludes), workdir.GitignoreFiles)
+			if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("packed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEmptyDirectoriesArePacked(t *testing.T) {
+	root := tree(t, map[string]string{"main.py": "", ".gitignore": "out\n"})
+	for _, dir := range []string{"logs/old", "out"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, with := contents(t, root, nil, workdir.GitignoreFiles)
+	if diff := cmp.Diff(map[string]string{"main.py": "", ".gitignore": "out\n", "logs/old/": ""}, got); diff != "" {
+		t.Errorf("packed (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(filepath.Join(root, "logs/old")); err != nil {
+		t.Fatal(err)
+	}
+	if _, without := contents(t, root, nil, workdir.GitignoreFiles); without.Name == with.Name {
+		t.Error("the package with another directory has the same name")
 	}
 }
 
@@ -145,7 +198,7 @@ func TestTheNameFollowsFromTheContent(t *testing.T) {
 
 func TestAnArchiveIsTakenAsItIs(t *testing.T) {
 	path := filepath.Join(tree(t, map[string]string{"mine.zip": "PK"}), "mine.zip")
-	pack, err := workdir.Pack(path, nil, workdir.GitignoreFiles)
+	pack, err := workdir.Pack(t.Context(), path, nil, workdir.GitignoreFiles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +210,45 @@ func TestAnArchiveIsTakenAsItIs(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("the user's own file is gone: %v", err)
+	}
+}
+
+// cancelled is a context that ends when it is asked for the n-th time whether it has.
+type cancelled struct {
+	context.Context
+	left int
+}
+
+// Err tells whether it has ended.
+func (c *cancelled) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestPackingCanBeInterrupted(t *testing.T) {
+	root := tree(t, map[string]string{"main.py": "print(1)", "lib/a.py": "a"})
+	archive := filepath.Join(tree(t, map[string]string{"mine.zip": "PK"}), "mine.zip")
+	cases := map[string]struct {
+		path  string
+		after int
+	}{
+		"given it comes at once, then nothing is listed":            {root, 0},
+		"given it comes while files are packed, then that is ended": {root, 3},
+		"given an archive, then it is not read":                     {archive, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			_, err := workdir.Pack(&cancelled{t.Context(), tc.after}, tc.path, nil, workdir.GitignoreFiles)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("Pack returned %v", err)
+			}
+			if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+				t.Errorf("left behind %v, %v", left, err)
+			}
+		})
 	}
 }
 
@@ -173,7 +265,7 @@ func TestWhatCannotBePackedIsSaid(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := workdir.Pack(tc.path, tc.excludes, workdir.GitignoreFiles); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := workdir.Pack(t.Context(), tc.path, tc.excludes, workdir.GitignoreFiles); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Pack returned %v", err)
 			}
 		})

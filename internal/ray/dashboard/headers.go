@@ -10,7 +10,7 @@ import (
 type Headers struct {
 	// Base carries the requests out.
 	Base *http.Transport
-	// Header holds what is added. A header that the request has already is replaced.
+	// Header holds what is added. A header that the request has already is replaced, also Host.
 	Header http.Header
 }
 
@@ -18,6 +18,11 @@ type Headers struct {
 func (h *Headers) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	maps.Copy(request.Header, h.Header)
+	// Among the headers it would not be sent.
+	if host := h.Header.Get("Host"); host != "" {
+		request.Host = host
+		request.Header.Del("Host")
+	}
 	return h.Base.RoundTrip(request)
 }
 

@@ -129,7 +129,7 @@ func submitFlags() []knownFlag {
 		{name: "log-color", standard: "auto"},
 		{name: "no-wait", standard: "false", bare: true},
 		{name: "verbose", shorthand: "v", standard: "false", bare: true},
-		{name: "dry-run", standard: "false", bare: true},
+		{name: "dry-run", standard: "none", bare: true},
 		{name: "ttl-seconds-after-finished", standard: "0"},
 		{name: "ray-version", standard: "2.52.0"},
 		{name: "image", standard: "rayproject/ray:2.52.0"},

@@ -135,7 +135,7 @@ func TestTheWaysOfADryRun(t *testing.T) {
 		"given client, then no cluster is talked to":              {flag: "--dry-run=client", want: "name: train"},
 		"given true, as in KubeRay's plugin, then it is the same": {flag: "--dry-run=true", want: "name: train"},
 		"given server, then the API server is asked":              {flag: "--dry-run=server", wantTried: []string{metav1.DryRunAll}, want: "uid: uid-1"},
-		"given another word, then that is refused":                {flag: "--dry-run=maybe", wantCode: 1, want: "none, client or server"},
+		"given another word, then that is refused":                {flag: "--dry-run=maybe", wantCode: 2, want: "none, client or server"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -293,7 +293,7 @@ func (s *Snapshot) specChangedWithin(o object, age time.Duration) bool {
 	changed := o.meta.CreationTimestamp.Time
 	known := o.meta.Generation <= 1
 	for _, entry := range o.meta.ManagedFields {
-		if entry.Subresource != "" || entry.FieldsV1 == nil || !strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`) {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
 			continue
 		}
 		known = true

@@ -219,7 +219,7 @@ func LastWriter(cluster *rayv1.RayCluster) (who string, when time.Time) {
 func lastEntry(cluster *rayv1.RayCluster) *metav1.ManagedFieldsEntry {
 	var entries []metav1.ManagedFieldsEntry
 	for _, entry := range cluster.ManagedFields {
-		if entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:workerGroupSpecs"`) {
+		if entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:workerGroupSpecs"`) {
 			entries = append(entries, entry)
 		}
 	}

@@ -67,7 +67,7 @@ func TestScaling(t *testing.T) {
 }
 
 func TestLastWriter(t *testing.T) {
-	raw := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:workerGroupSpecs":{}}}`)}
+	raw := metav1.NewFieldsV1(`{"f:spec":{"f:workerGroupSpecs":{}}}`)
 	for manager, want := range map[string]string{
 		"python-requests": "Ray's autoscaler (python-requests)", "kubectl-edit": "a person (kubectl-edit)", "ray-kubectl-plugin": "a person (ray-kubectl-plugin)",
 		"argocd-controller": "a tool that applies manifests again and again (argocd-controller)", "helm": "Helm (helm)", "heliostat": "the operator (heliostat)",

@@ -70,7 +70,7 @@ func TestThePlugin(t *testing.T) {
 	ready()
 	g.Expect(ray("wait", "demo")).To(And(HaveField("Code", 0), HaveField("Out", HavePrefix("RayCluster "+ns+"/demo is Ready"))))
 	g.Expect(ray("status", "demo").Out).To(And(ContainSubstring("Status     Ready"), MatchRegexp(`default-group +2 +2 +0 +0`)))
-	g.Expect(ray("get", "cluster").Out).To(MatchRegexp(`demo +`+ns+` +2 +2 `))
+	g.Expect(ray("get", "cluster").Out).To(MatchRegexp(`demo +` + ns + ` +2 +2 `))
 	g.Expect(ray("get", "workergroup", "default-group", "-c", "demo").Out).To(MatchRegexp(`default-group +.*2/2`))
 	g.Expect(ray("get", "node").Out).To(ContainSubstring("demo-default-group-worker-"))
 	g.Expect(ray("tree", "demo").Out).To(ContainSubstring("2 Pods of group default-group  Ready"))

@@ -13,11 +13,11 @@ import (
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
-// tokenVariable is where Ray's own programs look for a token.
-const tokenVariable = "RAY_AUTH_TOKEN"
+// authVariable is where Ray's own programs look for a token.
+const authVariable = "RAY_AUTH_TOKEN"
 
 // howToPass is for those who have to bring a token.
-const howToPass = "pass it with --ray-token or in the variable " + tokenVariable
+const howToPass = "pass it with --ray-token or in the variable " + authVariable
 
 // broughtToken is a token that the user brings for a cluster that has none of its own, or whose own cannot be read or
 // should not be sent. The variable does not outrank the Secret of a cluster, because it may still hold the token of another.
@@ -25,7 +25,7 @@ func (f *flags) broughtToken() string {
 	if f.rayToken != "" {
 		return f.rayToken
 	}
-	return os.Getenv(tokenVariable)
+	return os.Getenv(authVariable)
 }
 
 // checkToken says, before anything is made, that the cluster of the RayJob takes tokens of service accounts and none is given.

@@ -36,7 +36,7 @@ func TestTheTokenForTheAPIServerIsNeverHandedToRay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(tokenVariable, tc.variable)
+			t.Setenv(authVariable, tc.variable)
 			ray := newFakeRay(t, jobLog)
 			w := newWorld(t, ray)
 			w.operate = asksForServiceAccounts
@@ -56,7 +56,7 @@ func TestTheTokenForTheAPIServerIsNeverHandedToRay(t *testing.T) {
 }
 
 func TestATokenThatIsMissingIsSaidBeforeAnythingIsMade(t *testing.T) {
-	t.Setenv(tokenVariable, "")
+	t.Setenv(authVariable, "")
 	file := write(t, "job.yaml", strings.Replace(interactive, "clusterSelector: {ray.io/cluster: shared}",
 		"rayClusterSpec: {authOptions: {mode: token, enableK8sTokenAuth: true}, headGroupSpec: {template: {}}}", 1))
 	w := newWorld(t, newFakeRay(t, ""))
@@ -112,7 +112,7 @@ func TestWhatIsShownToRay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(tokenVariable, tc.variable)
+			t.Setenv(authVariable, tc.variable)
 			w := newWorld(t, newFakeRay(t, ""), secret.DeepCopy())
 			f := &flags{address: tc.address, rayToken: tc.flag, logColor: "auto"}
 			r := &run{env: w.Env, client: w.WithWatch, flags: f, plan: &prepared{}, progress: newProgress(w.Env, f)}

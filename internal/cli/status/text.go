@@ -215,7 +215,7 @@ func (p *page) problems(problems []problem) {
 		if f.More > 0 {
 			object += fmt.Sprintf(" and %d more", f.More)
 		}
-		p.WriteString(fmt.Sprintf("  %d. %s: %s\n", i+1, p.style.Bad(f.ID), object))
+		fmt.Fprintf(p, "  %d. %s: %s\n", i+1, p.style.Bad(f.ID), object)
 		p.WriteString(p.style.Paragraph("     ", f.Cause))
 		p.WriteString(p.style.Paragraph("     → ", f.Next))
 	}

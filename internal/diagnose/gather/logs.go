@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,6 +104,12 @@ func (g *gatherer) log(ctx context.Context, pod *corev1.Pod, c corev1.ContainerS
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(text, kubeletHasNone) {
+		return nil
+	}
 	g.snapshot.Logs[diagnose.LogKey(pod.Name, c.Name)] = text
 	return nil
 }
+
+// kubeletHasNone is how a kubelet says, in place of a log, that the container is gone already.
+const kubeletHasNone = "unable to retrieve container logs"

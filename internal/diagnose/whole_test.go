@@ -255,7 +255,7 @@ func healthyCluster() *rayv1.RayCluster {
 		}}}
 	cluster := &rayv1.RayCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "ns", UID: "uid-demo", Generation: 1, CreationTimestamp: created,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl-client-side-apply", Operation: metav1.ManagedFieldsOperationUpdate, Time: &created,
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:workerGroupSpecs":{}}}`)}}}}}
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:workerGroupSpecs":{}}}`)}}}}
 	cluster.Spec = rayv1.RayClusterSpec{EnableInTreeAutoscaling: ptr.To(true),
 		AuthOptions:   &rayv1.AuthOptions{Mode: rayv1.AuthModeToken, SecretName: ptr.To("token")},
 		HeadGroupSpec: rayv1.HeadGroupSpec{Template: head, EnableIngress: ptr.To(true), RayStartParams: map[string]string{}},

@@ -17,7 +17,7 @@ import (
 // New returns the command `check`. It exits with 0 when the installation is usable, 1 when it is not, 2 when it could not
 // look.
 func New(env *kube.Env) *cobra.Command {
-	var output string
+	var output *kube.Output
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Tell whether the operator is installed, running, leading, and allowed to do its work",
@@ -28,7 +28,7 @@ func New(env *kube.Env) *cobra.Command {
 			return run(cmd.Context(), env, output)
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "Output format: json or yaml.")
+	output = kube.AddOutputFlag(command, kube.OutputJSON, kube.OutputYAML)
 	return command
 }
 
@@ -69,10 +69,7 @@ const (
 	unknown = "unknown"
 )
 
-func run(ctx context.Context, env *kube.Env, output string) error {
-	if err := screen.CheckFormat(output); err != nil {
-		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
-	}
+func run(ctx context.Context, env *kube.Env, output *kube.Output) error {
 	source, err := look.Source(env)
 	if err != nil {
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
@@ -87,8 +84,8 @@ func run(ctx context.Context, env *kube.Env, output string) error {
 		r.Findings = append(r.Findings, finding{f.ID, f.Object, entry.Cause, entry.Next})
 	}
 	text := r.text(screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)})
-	if output != "" {
-		if text, err = screen.Marshal(output, r); err != nil {
+	if output.Format != "" {
+		if text, err = kube.MarshalFacts(output.Format, r); err != nil {
 			return err
 		}
 	}

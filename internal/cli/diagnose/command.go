@@ -13,7 +13,7 @@ import (
 )
 
 type options struct {
-	output string
+	output *kube.Output
 	watch  bool
 }
 
@@ -32,15 +32,12 @@ func New(env *kube.Env) *cobra.Command {
 			return o.run(cmd.Context(), env, args[0])
 		},
 	}
-	command.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json or yaml.")
+	o.output = kube.AddOutputFlag(command, kube.OutputJSON, kube.OutputYAML)
 	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Look again every two seconds, until interrupted.")
 	return command
 }
 
 func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
-	if err := screen.CheckFormat(o.output); err != nil {
-		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
-	}
 	looker, err := look.Open(env)
 	if err != nil {
 		return err
@@ -86,8 +83,8 @@ func once(ctx context.Context, looker *look.Looker, name string) (report, error)
 }
 
 func (o *options) text(env *kube.Env, r report) (string, error) {
-	if o.output != "" {
-		return screen.Marshal(o.output, r)
+	if o.output.Format != "" {
+		return kube.MarshalFacts(o.output.Format, r)
 	}
 	return r.text(screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}), nil
 }

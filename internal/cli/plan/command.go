@@ -15,7 +15,7 @@ import (
 
 // New returns the command `plan`.
 func New(env *kube.Env) *cobra.Command {
-	var output string
+	var output *kube.Output
 	command := &cobra.Command{
 		Use:   "plan NAME",
 		Short: "Show what the operator would write now for a RayCluster, and why",
@@ -25,16 +25,13 @@ func New(env *kube.Env) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.CompleteNames(kube.RayCluster),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := screen.CheckFormat(output); err != nil {
-				return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
-			}
 			r, err := reportOf(cmd.Context(), env, args[0])
 			if err != nil {
 				return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 			}
 			text := r.text(screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)})
-			if output != "" {
-				if text, err = screen.Marshal(output, r); err != nil {
+			if output.Format != "" {
+				if text, err = kube.MarshalFacts(output.Format, r); err != nil {
 					return err
 				}
 			}
@@ -44,7 +41,7 @@ func New(env *kube.Env) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "Output format: json or yaml.")
+	output = kube.AddOutputFlag(command, kube.OutputJSON, kube.OutputYAML)
 	return command
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 type options struct {
-	output  string
+	output  *kube.Output
 	watch   bool
 	verbose bool
 }
@@ -33,16 +33,13 @@ func New(env *kube.Env) *cobra.Command {
 			return o.run(cmd.Context(), env, args[0])
 		},
 	}
-	command.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json or yaml.")
+	o.output = kube.AddOutputFlag(command, kube.OutputJSON, kube.OutputYAML)
 	command.Flags().BoolVarP(&o.watch, "watch", "w", false, "Look again every two seconds, until interrupted.")
 	command.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "Show conditions and events, too.")
 	return command
 }
 
 func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
-	if err := screen.CheckFormat(o.output); err != nil {
-		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
-	}
 	looker, err := look.Open(env)
 	if err != nil {
 		return err
@@ -66,11 +63,11 @@ func (o *options) draw(ctx context.Context, env *kube.Env, looker *look.Looker, 
 		return screen.Picture{}, err
 	}
 	r := reportOf(sight)
-	if o.verbose || o.output != "" {
+	if o.verbose || o.output.Format != "" {
 		r.addDetails(sight)
 	}
-	if o.output != "" {
-		text, err := screen.Marshal(o.output, r)
+	if o.output.Format != "" {
+		text, err := kube.MarshalFacts(o.output.Format, r)
 		return screen.Picture{Screen: text, Line: r.line()}, err
 	}
 	style := screen.Style{Colored: env.Colored(env.Out), Width: kube.Width(env.Out)}

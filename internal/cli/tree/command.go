@@ -15,7 +15,7 @@ import (
 
 // New returns the command `tree`.
 func New(env *kube.Env) *cobra.Command {
-	var output string
+	var output *kube.Output
 	var all bool
 	command := &cobra.Command{
 		Use:   "tree (NAME | TYPE/NAME)",
@@ -25,20 +25,17 @@ func New(env *kube.Env) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := screen.CheckFormat(output); err != nil {
-				return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
-			}
 			sight, err := look.At(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
 			root := treeOf(sight)
-			if !all && output == "" {
+			if !all && output.Format == "" {
 				root.fold()
 			}
 			text := draw(root, screen.Style{Colored: env.Colored(env.Out)})
-			if output != "" {
-				if text, err = screen.Marshal(output, root); err != nil {
+			if output.Format != "" {
+				if text, err = kube.MarshalFacts(output.Format, root); err != nil {
 					return err
 				}
 			}
@@ -48,7 +45,7 @@ func New(env *kube.Env) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "Output format: json or yaml.")
+	output = kube.AddOutputFlag(command, kube.OutputJSON, kube.OutputYAML)
 	command.Flags().BoolVar(&all, "all", false, "Show each Pod on a line of its own.")
 	return command
 }

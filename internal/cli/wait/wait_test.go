@@ -3,12 +3,13 @@ package wait
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -100,10 +101,19 @@ func TestWaitSeesChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(condition("Ready", "False", ""))
 			k := clitest.New(c)
-			changed := make(chan error, 1)
+			// It changes as soon as the command watches, which may be before or after the command looks: it must see it either way.
+			watches, changed := make(chan struct{}), make(chan error, 1)
+			var once sync.Once
+			watched := interceptor.NewClient(k.WithWatch, interceptor.Funcs{
+				Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+					w, err := c.Watch(ctx, list, options...)
+					once.Do(func() { close(watches) })
+					return w, err
+				},
+			})
+			k.Env.Client = func() (client.WithWatch, error) { return watched, nil }
 			go func() {
-				// Whether this comes before or after the first look, the command must see it.
-				time.Sleep(20 * time.Millisecond)
+				<-watches
 				if err := k.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 					changed <- err
 					return

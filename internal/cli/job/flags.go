@@ -8,17 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-const (
-	// rayVersion is the release of Ray that clusters get unless the user says otherwise (spec/ecosystem.md, section 2).
-	rayVersion = "2.52.0"
-	// imageOf is the image of a release of Ray.
-	imageOf = "rayproject/ray:"
-	// clusterTimeout is how long a cluster may take to become ready. Images of Ray with GPU support have many gigabytes.
-	clusterTimeout = 10 * time.Minute
-)
+// clusterTimeout is how long a cluster may take to become ready. Images of Ray with GPU support have many gigabytes.
+const clusterTimeout = 10 * time.Minute
 
 // flags are those of job submit.
 type flags struct {
@@ -77,15 +72,15 @@ func (f *flags) add(cmd *cobra.Command) {
 // addCluster defines the flags that describe the cluster of a RayJob.
 func (f *flags) addCluster(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.rayVersion, "ray-version", rayVersion, "Version of Ray.")
-	set.StringVar(&f.image, "image", imageOf+rayVersion, "Image of head and workers. It follows --ray-version when not given.")
-	set.StringVar(&f.headCPU, "head-cpu", "2", "CPUs of the head.")
-	set.StringVar(&f.headMemory, "head-memory", "4Gi", "Memory of the head.")
-	set.StringVar(&f.headGPU, "head-gpu", "0", "GPUs of the head.")
+	set.StringVar(&f.rayVersion, "ray-version", blueprint.RayVersion, "Version of Ray.")
+	set.StringVar(&f.image, "image", blueprint.Image(blueprint.RayVersion), "Image of head and workers. It follows --ray-version when not given.")
+	set.StringVar(&f.headCPU, "head-cpu", blueprint.CPU, "CPUs of the head.")
+	set.StringVar(&f.headMemory, "head-memory", blueprint.Memory, "Memory of the head.")
+	set.StringVar(&f.headGPU, "head-gpu", blueprint.GPU, "GPUs of the head.")
 	set.Int32Var(&f.workerReplicas, "worker-replicas", 1, "Number of workers.")
-	set.StringVar(&f.workerCPU, "worker-cpu", "2", "CPUs of each worker.")
-	set.StringVar(&f.workerMemory, "worker-memory", "4Gi", "Memory of each worker.")
-	set.StringVar(&f.workerGPU, "worker-gpu", "0", "GPUs of each worker.")
+	set.StringVar(&f.workerCPU, "worker-cpu", blueprint.CPU, "CPUs of each worker.")
+	set.StringVar(&f.workerMemory, "worker-memory", blueprint.Memory, "Memory of each worker.")
+	set.StringVar(&f.workerGPU, "worker-gpu", blueprint.GPU, "GPUs of each worker.")
 	set.StringToStringVar(&f.headNodeSelectors, "head-node-selectors", nil, "Labels of nodes for the head, as key=value,...")
 	set.StringToStringVar(&f.workerNodeSelectors, "worker-node-selectors", nil, "Labels of nodes for the workers, as key=value,...")
 }

@@ -78,6 +78,7 @@ func TestNothingIsMadeWhenTheInputIsWrong(t *testing.T) {
 		"given certificates that are not there":         {with("--verify", "/gone/ca.pem"), "/gone/ca.pem"},
 		"given a file without certificates":             {with("--verify", write(t, "ca.pem", "x")), "holds no certificates"},
 		"given a quantity that is none":                 {with("--head-memory", "lots"), "--head-memory"},
+		"given a negative quantity":                     {with("--worker-cpu", "-1"), "--worker-cpu"},
 		"given an unknown style":                        {with("--log-style", "loud"), "--log-style"},
 		"given an unknown colour":                       {with("--log-color", "blue"), "--log-color"},
 		"given a negative number of workers":            {with("--worker-replicas", "-1"), "--worker-replicas"},

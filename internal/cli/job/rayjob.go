@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -16,15 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/cli/blueprint"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
-	"github.com/heliostat-io/heliostat/internal/ray"
 )
-
-// workerGroup is the name of the only group of a cluster that flags describe.
-const workerGroup = "default-group"
-
-// resourceGPU is what containers ask for to have a GPU.
-const resourceGPU = "nvidia.com/gpu"
 
 // rayJob returns the RayJob to create: the one in the file, or the one that the flags describe.
 func rayJob(env *kube.Env, f *flags) (*rayv1.RayJob, error) {
@@ -98,35 +91,29 @@ func fromFile(path string) (*rayv1.RayJob, error) {
 
 // fromFlags describes a RayJob with one worker group.
 func fromFlags(f *flags, namespace string) (*rayv1.RayJob, error) {
-	image := f.image
+	pods := blueprint.Pods{Image: f.image}
 	if !f.changed("image") {
-		image = imageOf + f.rayVersion
+		pods.Image = blueprint.Image(f.rayVersion)
 	}
-	head, err := template(image, "ray-head", shape{f.headCPU, f.headMemory, f.headGPU}, "head", f.headNodeSelectors)
+	head, err := node("head", f.headCPU, f.headMemory, f.headGPU, f.headNodeSelectors)
 	if err != nil {
 		return nil, err
 	}
-	head.Spec.Containers[0].Ports = []corev1.ContainerPort{
-		{Name: ray.PortNameGCS, ContainerPort: ray.DefaultGCSPort},
-		{Name: ray.PortNameDashboard, ContainerPort: ray.DefaultDashboardPort},
-		{Name: ray.PortNameClient, ContainerPort: ray.DefaultClientPort},
-	}
-	worker, err := template(image, "ray-worker", shape{f.workerCPU, f.workerMemory, f.workerGPU}, "worker", f.workerNodeSelectors)
+	worker, err := node("worker", f.workerCPU, f.workerMemory, f.workerGPU, f.workerNodeSelectors)
 	if err != nil {
 		return nil, err
 	}
+	workers := pods.Workers(blueprint.Group, worker)
+	workers.Replicas, workers.MinReplicas, workers.MaxReplicas = &f.workerReplicas, &f.workerReplicas, &f.workerReplicas
 	job := &rayv1.RayJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rayv1.GroupVersion.String(), Kind: string(kube.RayJob)},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.name},
 		Spec: rayv1.RayJobSpec{
 			SubmissionMode: rayv1.InteractiveMode,
 			RayClusterSpec: &rayv1.RayClusterSpec{
-				RayVersion:    f.rayVersion,
-				HeadGroupSpec: rayv1.HeadGroupSpec{RayStartParams: map[string]string{}, Template: head},
-				WorkerGroupSpecs: []rayv1.WorkerGroupSpec{{
-					GroupName: workerGroup, Replicas: ptr.To(f.workerReplicas), MinReplicas: ptr.To(f.workerReplicas),
-					MaxReplicas: ptr.To(f.workerReplicas), RayStartParams: map[string]string{}, Template: worker,
-				}},
+				RayVersion:       f.rayVersion,
+				HeadGroupSpec:    pods.Head(head),
+				WorkerGroupSpecs: []rayv1.WorkerGroupSpec{workers},
 			},
 		},
 	}
@@ -136,34 +123,21 @@ func fromFlags(f *flags, namespace string) (*rayv1.RayJob, error) {
 	return job, nil
 }
 
-// shape is how large a Pod is.
-type shape struct{ cpu, memory, gpu string }
-
-// template is the Pod template of a group. CPUs are asked for, but not limited (spec/ecosystem.md, section 2.2).
-func template(image, container string, s shape, flag string, nodes map[string]string) (corev1.PodTemplateSpec, error) {
-	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	for _, r := range []struct {
-		name  corev1.ResourceName
-		value string
-		flag  string
-	}{{corev1.ResourceCPU, s.cpu, "cpu"}, {corev1.ResourceMemory, s.memory, "memory"}, {resourceGPU, s.gpu, "gpu"}} {
-		quantity, err := resource.ParseQuantity(r.value)
-		if err != nil {
-			return corev1.PodTemplateSpec{}, fmt.Errorf("--%s-%s %q is no quantity: %w", flag, r.flag, r.value, err)
+// node describes the head or each worker as the flags that begin with its name say.
+func node(name, cpu, memory, gpu string, nodes map[string]string) (blueprint.Node, error) {
+	n := blueprint.Node{NodeSelector: nodes, RayStartParams: map[string]string{}}
+	for _, amount := range []struct {
+		flag, text string
+		into       *resource.Quantity
+	}{{"cpu", cpu, &n.CPU}, {"memory", memory, &n.Memory}, {"gpu", gpu, &n.GPU}} {
+		quantity, err := resource.ParseQuantity(amount.text)
+		switch {
+		case err != nil:
+			return n, fmt.Errorf("--%s-%s %q is no quantity: %w", name, amount.flag, amount.text, err)
+		case quantity.Sign() < 0:
+			return n, fmt.Errorf("--%s-%s %q must not be negative", name, amount.flag, amount.text)
 		}
-		if r.name == resourceGPU && quantity.IsZero() {
-			continue
-		}
-		requests[r.name] = quantity
-		if r.name != corev1.ResourceCPU {
-			limits[r.name] = quantity
-		}
+		*amount.into = quantity
 	}
-	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeSelector: nodes,
-		Containers: []corev1.Container{{
-			Name: container, Image: image,
-			Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
-		}},
-	}}, nil
+	return n, nil
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,22 +35,40 @@ func (w *world) twoNodes(t *testing.T, g Gomega) (lost, stays string) {
 	return nodes.Items[i].Name, stays
 }
 
-// cutOff takes the network of a node away until the test ends, or until it is given back. What runs there goes on running.
-func (w *world) cutOff(t *testing.T, g Gomega, node string) (giveBack func() error) {
+// localkube does something to the machines of the cluster, and says so.
+func localkube(t *testing.T, args ...string) error {
 	t.Helper()
-	localkube := func(what string) error {
-		cmd := exec.Command(os.Getenv("HELIOSTAT_LOCALKUBE"), "node", what, node, "--name", os.Getenv("HELIOSTAT_CLUSTER"))
-		out, err := cmd.CombinedOutput()
-		t.Logf("%s %s: %s", what, node, out)
+	cmd := exec.Command(os.Getenv("HELIOSTAT_LOCALKUBE"), append(args, "--name", os.Getenv("HELIOSTAT_CLUSTER"))...)
+	out, err := cmd.CombinedOutput()
+	t.Logf("localkube %v: %s", args, out)
+	return err
+}
+
+// takenAway does something to the cluster and has it undone when the test ends, or when undo is called. To undo it twice does no harm.
+func takenAway(t *testing.T, g Gomega, what []string, back []string) (undo func() error) {
+	t.Helper()
+	undone := false
+	undo = func() error {
+		if undone {
+			return nil
+		}
+		err := localkube(t, back...)
+		undone = err == nil
 		return err
 	}
 	t.Cleanup(func() {
-		if err := localkube("restore"); err != nil {
-			t.Errorf("give node %s its network back: %v", node, err)
+		if err := undo(); err != nil {
+			t.Errorf("localkube %v: %v", back, err)
 		}
 	})
-	g.Expect(localkube("cut")).To(Succeed())
-	return func() error { return localkube("restore") }
+	g.Expect(localkube(t, what...)).To(Succeed())
+	return undo
+}
+
+// cutOff takes the network of a node away until the test ends, or until it is given back. What runs there goes on running.
+func (w *world) cutOff(t *testing.T, g Gomega, node string) (giveBack func() error) {
+	t.Helper()
+	return takenAway(t, g, []string{"node", "cut", node}, []string{"node", "restore", node})
 }
 
 // onNode keeps the Pods of a template on a node.
@@ -117,7 +136,7 @@ func TestTheNodeOfAHeadIsCutOffWithAVolume(t *testing.T) {
 	g := NewWithT(t)
 	w := connect(t)
 	lost, stays := w.twoNodes(t, g)
-	w.volume(t, g)
+	w.volume(t, g, "first")
 	name := w.create(t, "../../docs/examples/raycluster-volume.yaml", func(c *rayv1.RayCluster) { apart(c, lost, stays) })
 	w.ready(t, g, name)
 	w.counts(t, g, name, 1)
@@ -125,6 +144,18 @@ func TestTheNodeOfAHeadIsCutOffWithAVolume(t *testing.T) {
 	g.Expect(before.Spec.NodeName).To(Equal(lost))
 
 	giveBack := w.cutOff(t, g, lost)
+	w.stuckOn(t, g, name, lost)
+	g.Expect(w.head(t, g, name).UID).To(Equal(before.UID), "one head")
+
+	g.Expect(giveBack()).To(Succeed())
+	w.newHead(t, g, name, before.Name)
+	w.ready(t, g, name)
+	w.counts(t, g, name, 2)
+}
+
+// stuckOn waits until a cluster says that its head cannot be known to have ended, because its node does not answer.
+func (w *world) stuckOn(t *testing.T, g Gomega, name, node string) {
+	t.Helper()
 	g.Eventually(func() string {
 		cluster := &rayv1.RayCluster{}
 		w.get(t, g, name, cluster)
@@ -133,11 +164,67 @@ func TestTheNodeOfAHeadIsCutOffWithAVolume(t *testing.T) {
 			return ""
 		}
 		return stalled.Reason + ": " + stalled.Message
-	}, podPatience, time.Second).Should(And(HavePrefix("StuckTerminating"), ContainSubstring(lost)))
-	g.Expect(w.head(t, g, name).UID).To(Equal(before.UID), "one head")
+	}, podPatience, time.Second).Should(And(HavePrefix("StuckTerminating"), ContainSubstring(node)), "RayCluster %s", name)
+}
 
-	g.Expect(giveBack()).To(Succeed())
-	w.newHead(t, g, name, before.Name)
-	w.ready(t, g, name)
-	w.counts(t, g, name, 2)
+// outOfService says for the user that a node is off, and not only silent, until the test ends.
+func (w *world) outOfService(t *testing.T, g Gomega, name string) {
+	t.Helper()
+	taint := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+	change := func(ctx context.Context, edit func([]corev1.Taint) []corev1.Taint) error {
+		node := &corev1.Node{}
+		if err := w.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return err
+		}
+		base := node.DeepCopy()
+		node.Spec.Taints = edit(node.Spec.Taints)
+		return w.Patch(ctx, node, client.StrategicMergeFrom(base))
+	}
+	t.Cleanup(func() {
+		err := change(context.Background(), func(taints []corev1.Taint) []corev1.Taint {
+			return slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+		})
+		if err != nil {
+			t.Errorf("take node %s back into service: %v", name, err)
+		}
+	})
+	g.Expect(change(t.Context(), func(taints []corev1.Taint) []corev1.Taint { return append(taints, taint) })).To(Succeed())
+}
+
+// TestTheNodeOfHeadsIsOff: a node ends without a word, with the heads of two clusters. Once Kubernetes is told that it is off, both
+// get a new one elsewhere: that with its state on a volume goes on from there, the other one begins anew and says what was lost.
+func TestTheNodeOfHeadsIsOff(t *testing.T) {
+	g := NewWithT(t)
+	w := connect(t)
+	off, stays := w.twoNodes(t, g)
+	w.volume(t, g, "first")
+	stored := w.create(t, "../../docs/examples/raycluster-volume.yaml", func(c *rayv1.RayCluster) { apart(c, off, stays) })
+	plain := w.create(t, "../../docs/examples/raycluster.yaml", func(c *rayv1.RayCluster) {
+		c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectHeadWhileJobsRun}
+		apart(c, off, stays)
+	})
+	before := map[string]*corev1.Pod{}
+	for _, name := range []string{stored, plain} {
+		w.ready(t, g, name)
+		before[name] = w.head(t, g, name)
+		g.Expect(before[name].Spec.NodeName).To(Equal(off))
+	}
+	w.counts(t, g, stored, 1)
+	w.actorsAreKnown(t, g, plain)
+
+	switchOn := takenAway(t, g, []string{"node", "off", off}, []string{"node", "on", off})
+	for name := range before {
+		w.stuckOn(t, g, name, off)
+		g.Expect(w.head(t, g, name).UID).To(Equal(before[name].UID), "one head")
+	}
+	w.outOfService(t, g, off)
+	for name := range before {
+		w.newHead(t, g, name, before[name].Name)
+		w.ready(t, g, name)
+		g.Expect(w.head(t, g, name).Spec.NodeName).To(Equal(stays))
+	}
+	w.counts(t, g, stored, 2)
+	told := w.recovery(t, g, plain, podPatience, rayv1.LostHead, func(r rayv1.RayClusterRecovery) bool { return r.State != rayv1.RecoveryObserving })
+	g.Expect(told.Pod).To(Equal(before[plain].Name))
+	g.Expect(switchOn()).To(Succeed())
 }

@@ -227,7 +227,7 @@ func (w *world) warnings(t *testing.T, about client.Object) []string {
 func TestStateOnAVolume(t *testing.T) {
 	g := NewWithT(t)
 	w := connect(t)
-	w.volume(t, g)
+	w.volume(t, g, "first")
 	w.apply(t, "../../docs/examples/raycluster-volume.yaml")
 	w.ready(t, g, "embedded")
 	w.counts(t, g, "embedded", 1)
@@ -235,6 +235,15 @@ func TestStateOnAVolume(t *testing.T) {
 	w.counts(t, g, "embedded", 2)
 	w.headIsLost(t, g, "embedded")
 	w.counts(t, g, "embedded", 3)
+	told := w.recovery(t, g, "embedded", podPatience, rayv1.LostHead, complete)
+	g.Expect(told.Actors).To(HaveValue(Equal(rayv1.RecoveryCounts{Kept: 1})), "what the report says")
+
+	workers := w.pods(t, client.MatchingLabels{rayv1.LabelCluster: "embedded", rayv1.LabelNodeType: rayv1.NodeTypeWorker})
+	g.Expect(workers).To(HaveLen(1))
+	g.Expect(w.Delete(t.Context(), &workers[0], client.GracePeriodSeconds(0))).To(Succeed())
+	told = w.recovery(t, g, "embedded", podPatience, rayv1.LostWorker, complete)
+	g.Expect(told.LostActors).To(ConsistOf("counter"), "a store keeps nothing of what a worker has in memory")
+	w.counts(t, g, "embedded", 1)
 	w.condition(t, g, "embedded", rayv1.ConditionStorageReady)
 	w.gone(t, g, "embedded")
 	g.Eventually(func() bool {
@@ -242,13 +251,40 @@ func TestStateOnAVolume(t *testing.T) {
 	}, podPatience, time.Second).Should(BeTrue(), "the claim goes with its cluster")
 }
 
+// TestALostVolumeIsReported: with the volume all that Ray knew is lost. The report says so, and the cluster can be used again on
+// the next volume.
+func TestALostVolumeIsReported(t *testing.T) {
+	g := NewWithT(t)
+	w := connect(t)
+	w.volume(t, g, "first")
+	w.apply(t, "../../docs/examples/raycluster-volume.yaml")
+	w.ready(t, g, "embedded")
+	w.edit(t, g, "embedded", func(c *rayv1.RayCluster) {
+		c.Annotations = map[string]string{rayv1.AnnotationProtectHead: rayv1.ProtectHeadWhileJobsRun}
+	})
+	w.actorsAreKnown(t, g, "embedded")
+
+	w.volume(t, g, "second")
+	claim := &corev1.PersistentVolumeClaim{}
+	w.get(t, g, "embedded-gcs-pvc", claim)
+	g.Expect(w.Delete(t.Context(), claim)).To(Succeed())
+	w.headIsLost(t, g, "embedded")
+	told := w.recovery(t, g, "embedded", podPatience, rayv1.LostHead, complete)
+	g.Expect(told.LostActors).To(ConsistOf("frail", "tough"))
+	next := &corev1.PersistentVolumeClaim{}
+	w.get(t, g, "embedded-gcs-pvc", next)
+	g.Expect(next.UID).ToNot(Equal(claim.UID), "the claim was made anew")
+	w.counts(t, g, "embedded", 1)
+	w.condition(t, g, "embedded", rayv1.ConditionStorageReady)
+}
+
 // volume makes a volume for the claim of the test's namespace, because localkube has nothing that makes volumes. All nodes are
 // on this machine.
-func (w *world) volume(t *testing.T, g Gomega) {
+func (w *world) volume(t *testing.T, g Gomega, name string) {
 	t.Helper()
 	dir := t.TempDir()
 	g.Expect(os.Chmod(dir, 0o777)).To(Succeed())
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: corev1.PersistentVolumeSpec{
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		ClaimRef:               &corev1.ObjectReference{Namespace: w.namespace, Name: "embedded-gcs-pvc"},

@@ -56,6 +56,7 @@ Everything worth keeping lies in $HELIOSTAT_CACHE (default ~/.cache/heliostat).`
 		newKubectlCommand(),
 		newProveCommand(),
 		newNodeCommand(),
+		newProgramCommand(),
 		newImageCommand(),
 		newAPIServerCommand(),
 		newLaunchCommand(),

@@ -62,6 +62,10 @@ func (m Manager) network(cluster state.Cluster) hostnet.Network {
 	return hostnet.Network{Plan: netplan.Plan{Index: cluster.Index}, Dir: m.Dirs.NetNS(), Nodes: cluster.Nodes}
 }
 
+func (m Manager) starter() proc.Starter {
+	return proc.Starter{RecordDir: m.Dirs.Records(), LogDir: m.Dirs.Logs(), Launcher: m.Launcher}
+}
+
 func serverURL(cluster state.Cluster) string {
 	plan := netplan.Plan{Index: cluster.Index}
 	return component.ControlPlane{IP: plan.HostIP(), Port: apiServerPort}.Server()

@@ -134,7 +134,7 @@ type start struct {
 // run goes through the steps of a start. What they have made when one fails is
 // removed by the caller.
 func (s *start) run(ctx context.Context) error {
-	s.starter = proc.Starter{RecordDir: s.Dirs.Records(), LogDir: s.Dirs.Logs(), Launcher: s.Launcher}
+	s.starter = s.Manager.starter()
 	for _, step := range []struct {
 		do   func(context.Context) error
 		done string

@@ -47,12 +47,12 @@ func environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 }
 
-// Start starts a program in a session of its own, its output in its log.
+// Start starts a program in a session of its own. Its output is added to its log.
 func (s Starter) Start(spec Spec) (*Daemon, error) {
 	logFile := filepath.Join(s.LogDir, spec.Name+".log")
-	out, err := os.Create(logFile)
+	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("creating the log of %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("opening the log of %s: %w", spec.Name, err)
 	}
 	defer out.Close()
 	args := append([]string{}, s.Launcher[1:]...)

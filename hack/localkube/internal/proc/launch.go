@@ -30,6 +30,7 @@ func Launch(name, recordDir, netns string, argv []string) error {
 	if err != nil {
 		return err
 	}
+	record.Args, record.NetNS = argv, netns
 	if err := state.WriteJSON(recordFile(recordDir, name), record); err != nil {
 		return fmt.Errorf("recording process %s: %w", name, err)
 	}

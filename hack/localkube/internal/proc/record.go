@@ -28,6 +28,9 @@ type Record struct {
 	StartTicks uint64 `json:"startTicks"`
 	// BootID tells this boot of the machine from others.
 	BootID string `json:"bootID"`
+	// Args and NetNS are what it was started with, as in a Spec, so that it can be started again.
+	Args  []string `json:"args"`
+	NetNS string   `json:"netNS"`
 }
 
 func bootID() (string, error) {

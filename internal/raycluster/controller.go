@@ -158,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	snapshot.Holds = r.Holds.Of(uid)
 	snapshot.LastValid = cmp.Or(r.Specs.Note(snapshot.Cluster), snapshot.storedSpec())
 	snapshot.Streaks = r.Streaks.Note(snapshot.Cluster, snapshot.Pods, now)
-	snapshot.Recoveries = r.losses(&snapshot, now)
+	r.losses(&snapshot, now)
 	plan := Plan(snapshot, r.Settings, now)
 	r.Losses.Leaving(snapshot.Cluster, plan.Actions, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
@@ -174,8 +174,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry, r.Resync)}, nil
 }
 
-// losses has Ray asked about its actors as long as it can be, and returns what is known of losses.
-func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecovery {
+// losses has Ray asked about its actors as long as it can be, and takes in what is known of losses.
+func (r *Reconciler) losses(s *Snapshot, now time.Time) {
 	key := pollKey(s.Cluster)
 	target := s.question(r.Settings)
 	switch {
@@ -186,7 +186,8 @@ func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecove
 	}
 	seen, _ := r.Census.Observation(key)
 	s.Idle = seen.Err == nil && seen.Ledger != nil && !seen.Ledger.Busy
-	return r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
+	s.Recoveries = r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
+	s.Census = r.Losses.Census(s.Cluster, seen.Ledger)
 }
 
 // requeue asks for another pass after a pause, or lets the error ask for one.

@@ -216,6 +216,25 @@ func (f *Fate) sort() {
 	}
 }
 
+// Living is how many actors of users live, how many placement groups have their room, and how many submitted jobs a driver.
+func (l *Ledger) Living() (actors, groups, jobs int) {
+	for _, actor := range l.Actors {
+		switch {
+		case actor.State == dashboard.ActorDead:
+		case actor.Job:
+			jobs++
+		default:
+			actors++
+		}
+	}
+	for _, group := range l.Groups {
+		if group.State == dashboard.GroupCreated {
+			groups++
+		}
+	}
+	return actors, groups, jobs
+}
+
 // NodesAt returns the nodes that live at an address.
 func (l *Ledger) NodesAt(ip string) []string {
 	var ids []string

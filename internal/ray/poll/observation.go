@@ -93,7 +93,7 @@ type Observation struct {
 	// Serve is the last report of Ray Serve, with AskServe; nil before the first answer.
 	Serve *dashboard.ServeDetails
 	// Ledger is what is known of the actors, with AskCensus; nil before the first answer. Of its changes only
-	// that of Ledger.Busy is told.
+	// those of Ledger.Busy and of Ledger.Living are told.
 	Ledger *census.Ledger
 	// Traffic is what the Serve proxies of a Pod were last busy with, with AskTraffic; nil before the first answer.
 	Traffic *dashboard.ServeTraffic
@@ -183,12 +183,21 @@ func (o Observation) tells(before Observation) bool {
 		errors.Is(o.Err, dashboard.ErrUnauthorized) != errors.Is(before.Err, dashboard.ErrUnauthorized) ||
 		o.QuietSince.IsZero() != before.QuietSince.IsZero() ||
 		busy(o.Ledger) != busy(before.Ledger) ||
+		living(o.Ledger) != living(before.Ledger) ||
 		reported(o.Traffic) != reported(before.Traffic) ||
 		!sameJob(o.Job, before.Job) ||
 		!sameServe(o.Serve, before.Serve)
 }
 
 func busy(ledger *census.Ledger) bool { return ledger != nil && ledger.Busy }
+
+// living are the numbers of what there is in a Ray cluster.
+func living(ledger *census.Ledger) (numbers [3]int) {
+	if ledger != nil {
+		numbers[0], numbers[1], numbers[2] = ledger.Living()
+	}
+	return numbers
+}
 
 // reported tells whether there are numbers. How they rise while requests flow is of no interest to anybody.
 func reported(traffic *dashboard.ServeTraffic) bool { return traffic != nil && traffic.Reported }

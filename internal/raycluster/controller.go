@@ -37,6 +37,7 @@ type Asker interface {
 	Track(poll.Target)
 	Forget(poll.Key)
 	Observation(poll.Key) (poll.Observation, bool)
+	Want(poll.Key, poll.Want)
 }
 
 // Reconciler plans RayClusters while a term is valid.
@@ -185,9 +186,13 @@ func (r *Reconciler) losses(s *Snapshot, now time.Time) {
 		r.Census.Forget(key)
 	}
 	seen, _ := r.Census.Observation(key)
-	s.Idle = seen.Err == nil && seen.Ledger != nil && !seen.Ledger.Busy
+	s.Idle = seen.Err == nil && seen.Idle
 	s.Recoveries = r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
 	s.Census = r.Losses.Census(s.Cluster, seen.Ledger)
+	r.Census.Want(key, poll.Want{
+		Jobs: s.Cluster.Annotations[rayv1.AnnotationProtectHead] == rayv1.ProtectHeadWhileJobsRun,
+		All:  r.Losses.Curious(s.Cluster, seen.Ledger),
+	})
 }
 
 // requeue asks for another pass after a pause, or lets the error ask for one.

@@ -49,6 +49,22 @@ func (l *Losses) Census(cluster *rayv1.RayCluster, ledger *census.Ledger) *rayv1
 	return next
 }
 
+// Curious tells whether Ray is to be asked for everything: a loss is open, or it has not told of the nodes since a Pod came up.
+func (l *Losses) Curious(cluster *rayv1.RayCluster, ledger *census.Ledger) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.byName[types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}]
+	if known == nil || ledger == nil {
+		return false
+	}
+	for _, m := range known.pods {
+		if ledger.At.Before(m.since.Add(answerAge)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(known.open, func(o openLoss) bool { return o.State == rayv1.RecoveryObserving })
+}
+
 // keepNumbers gives a census what Ray has said for an earlier one.
 func keepNumbers(next, last *rayv1.RayClusterCensus) {
 	next.Time, next.Session = last.Time.DeepCopy(), last.Session

@@ -37,6 +37,9 @@ func (c counter) Track(target poll.Target) {
 
 func (c counter) Forget(owner poll.Key) { delete(c.seen, owner) }
 
+// Want does nothing: everything is always asked for.
+func (c counter) Want(poll.Key, poll.Want) {}
+
 func (c counter) Observation(owner poll.Key) (poll.Observation, bool) {
 	seen := c.seen[owner]
 	if seen == nil {
@@ -55,7 +58,7 @@ func (c counter) Observation(owner poll.Key) (poll.Observation, bool) {
 		}
 	}
 	seen.ledger = seen.ledger.After(answer, sessionOf(head), c.process.Now())
-	return poll.Observation{Ledger: seen.ledger, SessionName: sessionOf(head)}, true
+	return poll.Observation{Ledger: seen.ledger, Idle: true, SessionName: sessionOf(head)}, true
 }
 
 // nodeOn names the node of Ray in a Pod: it is another one after each start of the container.

@@ -198,11 +198,14 @@ func (p *planner) lastCensus(st *rayv1.RayClusterStatus, unchanged func() bool) 
 	now := p.snapshot.Census.DeepCopy()
 	p.withoutVictims(now)
 	st.LastCensus = now
-	if before == nil || now == nil || before.Time == nil || now.Time == nil {
+	if before == nil || now == nil {
 		return
 	}
 	fresh := *now
-	left := before.Time.Add(censusPause).Sub(p.now)
+	var left time.Duration
+	if before.Time != nil {
+		left = before.Time.Add(censusPause).Sub(p.now)
+	}
 	if sameNumbers(before, now) || left > 0 && left <= censusPause {
 		keepNumbers(now, before)
 	}
@@ -268,5 +271,5 @@ func leaves(before, after *rayv1.RayClusterCensus) bool {
 }
 
 func sameNumbers(a, b *rayv1.RayClusterCensus) bool {
-	return a.Session == b.Session && a.Actors == b.Actors && a.PlacementGroups == b.PlacementGroups && a.Jobs == b.Jobs
+	return a.Actors == b.Actors && a.PlacementGroups == b.PlacementGroups && a.Jobs == b.Jobs
 }

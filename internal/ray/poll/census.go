@@ -59,11 +59,11 @@ func askCensus(ctx context.Context, client *dashboard.Client, q question) reply 
 	r, calm := askActors(ctx, client, q)
 	if r.err == nil && !calm {
 		r = inOneSession(ctx, client, q, func(r *reply) error {
-			census, err := client.Census(ctx)
+			told, err := client.Census(ctx)
 			if err != nil {
 				return fmt.Errorf("asking for nodes and actors: %w", err)
 			}
-			r.census = census
+			r.census = told
 			return nil
 		})
 	}

@@ -86,6 +86,9 @@ type RayClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Recoveries []RayClusterRecovery `json:"recoveries,omitempty"`
+	// lastCensus is what the operator has seen to run, for the next one to compare with. Heliostat adds this field.
+	// +optional
+	LastCensus *RayClusterCensus `json:"lastCensus,omitempty"`
 	// redisStorages are the places in Redis in which heads of the cluster kept their state, the latest last, at most 5. They
 	// are emptied when the cluster is deleted. Heliostat adds this field.
 	// +optional

@@ -37,6 +37,7 @@ type Asker interface {
 	Track(poll.Target)
 	Forget(poll.Key)
 	Observation(poll.Key) (poll.Observation, bool)
+	Want(poll.Key, poll.Want)
 }
 
 // Reconciler plans RayClusters while a term is valid.
@@ -158,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	snapshot.Holds = r.Holds.Of(uid)
 	snapshot.LastValid = cmp.Or(r.Specs.Note(snapshot.Cluster), snapshot.storedSpec())
 	snapshot.Streaks = r.Streaks.Note(snapshot.Cluster, snapshot.Pods, now)
-	snapshot.Recoveries = r.losses(&snapshot, now)
+	r.losses(&snapshot, now)
 	plan := Plan(snapshot, r.Settings, now)
 	r.Losses.Leaving(snapshot.Cluster, plan.Actions, now)
 	result, err := r.Executor.Run(ctx, snapshot.Cluster, plan)
@@ -174,8 +175,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: action.Soonest(plan.LookAgain, retry, r.Resync)}, nil
 }
 
-// losses has Ray asked about its actors as long as it can be, and returns what is known of losses.
-func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecovery {
+// losses has Ray asked about its actors as long as it can be, and takes in what is known of losses.
+func (r *Reconciler) losses(s *Snapshot, now time.Time) {
 	key := pollKey(s.Cluster)
 	target := s.question(r.Settings)
 	switch {
@@ -185,8 +186,13 @@ func (r *Reconciler) losses(s *Snapshot, now time.Time) []rayv1.RayClusterRecove
 		r.Census.Forget(key)
 	}
 	seen, _ := r.Census.Observation(key)
-	s.Idle = seen.Err == nil && seen.Ledger != nil && !seen.Ledger.Busy
-	return r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
+	s.Idle = seen.Err == nil && seen.Idle
+	s.Recoveries = r.Losses.Note(s.Cluster, s.Pods, seen.Ledger, now)
+	s.Census = r.Losses.Census(s.Cluster, seen.Ledger)
+	r.Census.Want(key, poll.Want{
+		Jobs: s.Cluster.Annotations[rayv1.AnnotationProtectHead] == rayv1.ProtectHeadWhileJobsRun,
+		All:  r.Losses.Curious(s.Cluster, seen.Ledger),
+	})
 }
 
 // requeue asks for another pass after a pause, or lets the error ask for one.

@@ -65,6 +65,7 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 			w.later(time.Minute)
 			w.asked("s", []string{"n1 10.0.0.1", "n2 10.0.0.2 DEAD", "n3 10.0.0.3"}, "h n1 ALIVE 0", "a n2 RESTARTING 1", "b n3 ALIVE 0")
 			w.Recoveries = w.losses.Note(w.Cluster, w.Pods, w.ledger, w.now)
+			w.Census = w.losses.Census(w.Cluster, w.ledger)
 			if plan := Plan(w.Snapshot, w.settings, w.now); plan.Status != nil {
 				t.Errorf("%s the status is written: %s", when, plan.Status.Why)
 			}

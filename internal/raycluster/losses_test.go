@@ -60,6 +60,7 @@ func (w *watched) asked(session string, nodes []string, actors ...string) {
 // look is one pass.
 func (w *watched) look() []rayv1.RayClusterRecovery {
 	w.Recoveries = w.losses.Note(w.Cluster, w.Pods, w.ledger, w.now)
+	w.Census = w.losses.Census(w.Cluster, w.ledger)
 	plan := Plan(w.Snapshot, w.settings, w.now)
 	w.losses.Leaving(w.Cluster, plan.Actions, w.now)
 	w.pass(w.now)
@@ -339,6 +340,9 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 		w.lose("a/0")
 		w.look()
 		w.losses = NewLosses()
+		w.look()
+		w.later(time.Minute)
+		w.asked("s", []string{"n1 10.0.0.1", "n2 10.0.0.2 DEAD", "n3 10.0.0.3"}, "a n2 DEAD 0")
 		if got := w.look(); len(got) != 1 || got[0].State != rayv1.RecoveryUnknown || !strings.Contains(got[0].Message, "replaced") {
 			t.Errorf("the status tells of %+v", got)
 		}
@@ -362,7 +366,7 @@ func TestWhatWasBeforeIsNotKnown(t *testing.T) {
 		before func(*watched) // the loss of worker 0
 		after  func(*watched)
 	}{
-		"Ray had never been asked": {func(w *watched) { w.losses, w.ledger = NewLosses(), nil; w.look() }, func(w *watched) { w.asked("s", dead) }},
+		"Ray had never been asked": {func(w *watched) { w.losses, w.ledger, w.Cluster.Status.LastCensus = NewLosses(), nil, nil; w.look() }, func(w *watched) { w.asked("s", dead) }},
 		"Ray had not told of the node": {func(w *watched) {
 			w.losses, w.ledger = NewLosses(), nil
 			w.asked("s", []string{"n1 10.0.0.1"}, "h n1 ALIVE 0")

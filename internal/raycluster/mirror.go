@@ -10,7 +10,7 @@ import (
 // that it tells of, and without what only the operator needs. That the cluster was written to is no change.
 func MirrorStatus(into *rayv1.RayClusterStatus, cluster *rayv1.RayCluster) {
 	mirror := cluster.Status.DeepCopy()
-	mirror.Incarnations, mirror.RedisStorages = nil, nil
+	mirror.Incarnations, mirror.RedisStorages, mirror.LastCensus = nil, nil, nil
 	before := into.DeepCopy()
 	before.LastUpdateTime = mirror.LastUpdateTime
 	if !equality.Semantic.DeepEqual(before, mirror) {

@@ -69,6 +69,8 @@ type Snapshot struct {
 	LastValid *rayv1.RayClusterSpec
 	// Recoveries are the last losses, as the status is to tell of them.
 	Recoveries []rayv1.RayClusterRecovery
+	// Census is what the status is to keep of the Pods and actors for the next leader.
+	Census *rayv1.RayClusterCensus
 	// Idle means that Ray has said that no job runs in the cluster.
 	Idle bool
 	// Streaks tell which groups' Pods end soon after they are made, by group.
@@ -93,7 +95,7 @@ func Observe(ctx context.Context, reader client.Reader, name types.NamespacedNam
 	if snapshot.LastValid == nil {
 		snapshot.LastValid = snapshot.storedSpec()
 	}
-	snapshot.Recoveries = snapshot.Cluster.Status.Recoveries
+	snapshot.Recoveries, snapshot.Census = snapshot.Cluster.Status.Recoveries, snapshot.Cluster.Status.LastCensus
 	snapshot.Streaks = NewStreaks().Note(snapshot.Cluster, snapshot.Pods, now)
 	return snapshot, nil
 }

@@ -39,8 +39,8 @@ func recoveryEvent(r *rayv1.RayClusterRecovery) *action.Event {
 	case r.State == rayv1.RecoveryUnknown:
 		return action.Warning("LossUnknown", "Recover", what+": "+r.Message)
 	case r.Actors.Lost > 0:
-		return action.Warning("ActorsLost", "Recover", fmt.Sprintf("%s, and with it %d actors for good: %s; %s%s",
-			what, r.Actors.Lost, strings.Join(r.LostActors, ", "), theOthers(r.Actors), besidesActors(r)))
+		return action.Warning("ActorsLost", "Recover", fmt.Sprintf("%s, and with it %d actors for good%s; %s%s",
+			what, r.Actors.Lost, listOf(r.LostActors), theOthers(r.Actors), besidesActors(r)))
 	case r.Jobs != nil && r.Jobs.Lost > 0:
 		return action.Warning("JobsLost", "Recover", fmt.Sprintf("%s, and no actor: %s%s", what, theOthers(r.Actors), besidesActors(r)))
 	default:
@@ -48,16 +48,27 @@ func recoveryEvent(r *rayv1.RayClusterRecovery) *action.Event {
 	}
 }
 
-// besidesActors says what became of the jobs and placement groups.
+// besidesActors says what became of the jobs and placement groups, and what is not known.
 func besidesActors(r *rayv1.RayClusterRecovery) string {
 	var text string
 	if r.Jobs != nil && r.Jobs.Lost > 0 {
-		text += fmt.Sprintf("; %d jobs lost: %s", r.Jobs.Lost, strings.Join(r.LostJobs, ", "))
+		text += fmt.Sprintf("; %d jobs lost%s", r.Jobs.Lost, listOf(r.LostJobs))
 	}
 	if g := r.PlacementGroups; g != nil {
 		text += fmt.Sprintf("; placement groups: %d lost, %s", g.Lost, theOthers(g))
 	}
+	if r.Message != "" {
+		text += "; " + r.Message
+	}
 	return text
+}
+
+// listOf names what is lost, as far as the names are known.
+func listOf(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
 }
 
 // theOthers says what became of those that are not lost.

@@ -28,6 +28,7 @@ func (p *planner) status() (*action.StatusWrite, []action.Event) {
 	p.locations(st)
 	events := p.conditions(st)
 	p.state(st)
+	p.lastCensus(st, func() bool { return equality.Semantic.DeepEqual(base.Status, *st) })
 	if equality.Semantic.DeepEqual(base.Status, *st) {
 		return nil, nil
 	}
@@ -166,6 +167,8 @@ func whatChanged(before, after *rayv1.RayClusterStatus) string {
 		return "what a loss took"
 	case !equality.Semantic.DeepEqual(before.RedisStorages, after.RedisStorages):
 		return "where the head keeps its state in Redis"
+	case leaves(before.LastCensus, after.LastCensus):
+		return "Pods are no longer to be missed"
 	case before.ReadyWorkerReplicas != after.ReadyWorkerReplicas:
 		return "ready workers changed"
 	default:

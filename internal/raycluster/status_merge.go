@@ -38,6 +38,7 @@ func urgent(before, after *rayv1.RayClusterStatus) bool {
 		before.ObservedGeneration != after.ObservedGeneration ||
 		!maps.Equal(before.Incarnations, after.Incarnations) ||
 		!slices.Equal(stages(before.Recoveries), stages(after.Recoveries)) ||
+		leaves(before.LastCensus, after.LastCensus) ||
 		!equality.Semantic.DeepEqual(before.RedisStorages, after.RedisStorages) ||
 		!maps.Equal(verdicts(before.Conditions), verdicts(after.Conditions))
 }

@@ -84,4 +84,5 @@ type nobody struct{}
 
 func (nobody) Track(poll.Target)                             {}
 func (nobody) Forget(poll.Key)                               {}
+func (nobody) Want(poll.Key, poll.Want)                      {}
 func (nobody) Observation(poll.Key) (poll.Observation, bool) { return poll.Observation{}, false }

@@ -58,7 +58,7 @@ func additions() []deliberateDifference {
 	const losses = "our addition: what a loss took, and where heads keep their state (api/v1/additions.md)"
 	for _, status := range []string{"RayCluster.status", "RayJob.status.rayClusterStatus",
 		"RayService.status.activeServiceStatus.rayClusterStatus", "RayService.status.pendingServiceStatus.rayClusterStatus"} {
-		for _, list := range []string{"recoveries", "redisStorages"} {
+		for _, list := range []string{"recoveries", "lastCensus", "redisStorages"} {
 			ours = append(ours, deliberateDifference{version: "v1", path: "=" + status + "." + list + "...", attribute: "path", ours: "present", reason: losses})
 		}
 	}

@@ -71,6 +71,8 @@ type Dashboard struct {
 	attempts      map[string]int
 	submissions   map[string]int
 	requests      map[Endpoint]int
+	nodes         []Node
+	actors        []Actor
 
 	serve              serveState
 	serveScripts       map[string][]ServeStep
@@ -242,6 +244,7 @@ func (d *Dashboard) Restart() {
 	defer d.mu.Unlock()
 	d.session++
 	clear(d.jobs)
+	d.actors = nil
 	d.serve = newServeState()
 }
 

@@ -22,6 +22,10 @@ const (
 	// EndpointServe is the report of Serve, EndpointPutServe a config for it.
 	EndpointServe    Endpoint = "serve"
 	EndpointPutServe Endpoint = "put-serve"
+	// EndpointNodes and its like are lists of the State API.
+	EndpointNodes  Endpoint = "nodes"
+	EndpointActors Endpoint = "actors"
+	EndpointGroups Endpoint = "placement_groups"
 )
 
 // Fault is a misbehaviour. The first one that fits a request is used.

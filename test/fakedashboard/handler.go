@@ -53,6 +53,9 @@ func route(r *http.Request) (Endpoint, string) {
 	case "PUT /api/serve/applications/":
 		return EndpointPutServe, ""
 	}
+	if kind, ok := strings.CutPrefix(path, "/api/v0/"); ok && r.Method == http.MethodGet {
+		return Endpoint(kind), ""
+	}
 	rest, ok := strings.CutPrefix(path, "/api/jobs/")
 	if !ok {
 		return "", ""
@@ -122,6 +125,8 @@ func (d *Dashboard) answer(w http.ResponseWriter, r *http.Request, endpoint Endp
 			all = append(all, job.wire())
 		}
 		sendJSON(w, all)
+	case EndpointNodes, EndpointActors, EndpointGroups:
+		d.listState(w, endpoint)
 	case EndpointGet, EndpointStop, EndpointDelete, EndpointLogs:
 		job, ok := d.jobs[id]
 		if !ok {

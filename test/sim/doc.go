@@ -14,7 +14,8 @@
 //   - every kind of object was created and deleted as often as in the undisturbed run;
 //   - there is never a second head, never a second Pod in one place, no name of a Pod is used twice;
 //   - no write is accepted after one of a later term;
-//   - a cluster that belongs to a user is never deleted, and its spec never changed.
+//   - a cluster that belongs to a user is never deleted, and its spec never changed;
+//   - of each head that is lost the status of its cluster tells, also when no operator ran at that time.
 //
 // Of RayJobs (oracles_jobs_test.go):
 //

@@ -23,6 +23,7 @@ const (
 	noSubmission    breakage = "the memory of the submission"
 	noGuard         breakage = "the guard of the submitter"
 	noAdmission     breakage = "the admission of the sidecar"
+	noCensus        breakage = "the memory of who was there"
 	noReport        breakage = "the word of Serve"
 	noPods          breakage = "the word of the Pods"
 	noSight         breakage = "the sight of what leads to the head"

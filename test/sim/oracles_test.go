@@ -52,11 +52,12 @@ type watchdog struct {
 	counted   map[string]bool
 	submitted map[string]int
 	services  serviceWatch
+	losses    lossWatch
 }
 
 func newWatchdog() watchdog {
 	return watchdog{counts: map[string]int{}, podNames: map[string]bool{}, aliases: map[string]string{},
-		madeFor: map[types.UID]types.UID{}, counted: map[string]bool{}, submitted: map[string]int{}, services: newServiceWatch()}
+		madeFor: map[types.UID]types.UID{}, counted: map[string]bool{}, submitted: map[string]int{}, services: newServiceWatch(), losses: newLossWatch()}
 }
 
 func (w *world) count(what string) { w.watch.counts[what]++ }
@@ -75,6 +76,7 @@ func (w *world) accepted(write kube.Write) {
 		w.route(write)
 		w.judgeServices(write)
 	}
+	w.judgeLoss(write)
 	if !isOperator(write.Sender) {
 		return
 	}

@@ -212,7 +212,7 @@ func (p *process) mustSetUp(mgr manager.Manager) {
 	}
 	err := errors.Join(
 		(&raycluster.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(),
-			Losses: raycluster.NewLosses(), Census: newNoActors(p), Specs: raycluster.NewSpecs(raycluster.DefaultSettings()), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
+			Losses: raycluster.NewLosses(), Census: newCounter(p), Specs: raycluster.NewSpecs(raycluster.DefaultSettings()), Settings: raycluster.DefaultSettings(), Clock: p, Bell: clusters}).SetupWithManager(mgr),
 		(&rayjob.Reconciler{Reader: client, Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Poller: p.poller, Memory: rayjob.NewMemory(),
 			Settings: jobSettings(), Clock: p, Bell: jobs}).SetupWithManager(mgr),
 		(&rayservice.Reconciler{Reader: p.sight(client), Executor: executor(), Gate: gate{p}, Holds: action.NewHolds(), Dashboards: p.poller, Proxies: p.poller,

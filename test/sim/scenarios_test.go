@@ -96,6 +96,9 @@ type change struct {
 	harms bool
 }
 
+// unwatchedScenario is one whose losses only the next operator can tell of.
+const unwatchedScenario = "a cluster loses its head while no operator runs"
+
 func clusterScenarios() []scenario {
 	plain := func(edits ...func(*rayv1.RayCluster)) func() []object {
 		return func() []object { return []object{demoCluster(edits...)} }
@@ -105,6 +108,7 @@ func clusterScenarios() []scenario {
 			changes: []change{scale(3), scale(1)}},
 		{name: "a cluster loses its head, then its workers", objects: plain(),
 			changes: []change{lose(rayv1.HeadGroupName), lose("a")}},
+		{name: unwatchedScenario, objects: plain(), changes: []change{unwatched(lose(rayv1.HeadGroupName)), unwatched(restartHeads()), unwatched(lose("a"))}},
 		{name: "a cluster is suspended and resumed", anyTime: true, objects: plain(),
 			changes: []change{
 				edit("suspend", func(c *rayv1.RayCluster) { c.Spec.Suspend = ptr.To(true) }),

@@ -340,6 +340,7 @@ func (w *world) judgeSettled() {
 	w.judgeJobsAtEnd()
 	w.judgeServicesAtEnd()
 	w.judgeRedisAtEnd()
+	w.judgeLossesAtEnd()
 }
 
 // handOver lets another process lead, which must find nothing to do: what is settled stays so.

@@ -92,6 +92,8 @@ func (l *lab) place(of lot) int {
 	switch {
 	case of.broken == noAdmission:
 		return slices.IndexFunc(l.scenarios, func(s scenario) bool { return s.name == lostSidecar })
+	case of.broken == noCensus:
+		return slices.IndexFunc(l.scenarios, func(s scenario) bool { return s.name == unwatchedScenario })
 	case of.services:
 		from, dense = l.ofServices, of.seed
 	case of.broken == noSubmission, of.broken == noGuard:
@@ -161,7 +163,7 @@ func around(lines []string, i int) string {
 // TestWhatIsSwitchedOffIsMissed breaks one protection after another: each time some history must go wrong.
 func TestWhatIsSwitchedOffIsMissed(t *testing.T) {
 	l := newLab(t, all)
-	for _, broken := range []breakage{noFence, noBarrier, noPreconditions, noNames, noSubmission, noGuard, noAdmission} {
+	for _, broken := range []breakage{noFence, noBarrier, noPreconditions, noNames, noSubmission, noGuard, noAdmission, noCensus} {
 		t.Run(fmt.Sprintf("without %s", broken), func(t *testing.T) { l.mustGoWrong(t, lot{broken: broken}) })
 	}
 	t.Run(fmt.Sprintf("without %s, with a RayService", noFence), func(t *testing.T) { l.mustGoWrong(t, lot{broken: noFence, services: true}) })

@@ -105,7 +105,17 @@ func newWorld(l *lab, s *scenario, plan plan) *world {
 	if plan.broken == noSubmission {
 		w.server.Forget = forgetSubmission
 	}
+	if plan.broken == noCensus {
+		w.server.Forget = forgetCensus
+	}
 	return w
+}
+
+// forgetCensus leaves the next leader nothing to compare with.
+func forgetCensus(o object) {
+	if cluster, isCluster := o.(*rayv1.RayCluster); isCluster {
+		cluster.Status.LastCensus = nil
+	}
 }
 
 // forgetSubmission leaves nothing on record but that there was a submission: neither the life of the head nor that Ray has

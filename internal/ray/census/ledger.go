@@ -29,8 +29,6 @@ type Ledger struct {
 	Nodes map[string]Node
 	// More is how many actors and placement groups Ray did not tell of, because there are too many.
 	More int
-	// Busy means that a job has not ended.
-	Busy bool
 }
 
 // Node is what is known of one node.
@@ -72,7 +70,7 @@ func (l *Ledger) After(answer *dashboard.Census, session string, at time.Time) *
 	if l == nil {
 		l = &Ledger{Since: at, Session: session}
 	}
-	next := &Ledger{Since: l.Since, At: at, Session: session, More: answer.More, Busy: answer.Busy, Groups: map[string]Group{}, Actors: make(map[string]Actor, len(answer.Actors)),
+	next := &Ledger{Since: l.Since, At: at, Session: session, More: answer.More, Groups: map[string]Group{}, Actors: make(map[string]Actor, len(answer.Actors)),
 		Nodes: make(map[string]Node, len(answer.Nodes))}
 	for i := range answer.Nodes {
 		node := &answer.Nodes[i]
@@ -214,6 +212,48 @@ func (f *Fate) sort() {
 	for _, t := range []*Tally{&f.Actors, &f.Groups, &f.Jobs} {
 		slices.Sort(t.Names)
 	}
+}
+
+// Same tells whether Ray says of the actors what it said before.
+func (l *Ledger) Same(actors []dashboard.Actor) bool {
+	living := 0
+	for i := range actors {
+		told := &actors[i]
+		known, is := l.Actors[told.ID]
+		switch {
+		case !is && told.State == dashboard.ActorDead:
+			continue
+		case !is, known.State != told.State, known.Node != told.Node, known.Restarts != int(told.Restarts):
+			return false
+		case told.State != dashboard.ActorDead:
+			living++
+		}
+	}
+	for _, known := range l.Actors {
+		if known.State != dashboard.ActorDead {
+			living--
+		}
+	}
+	return living == 0
+}
+
+// Living is how many actors of users live, how many placement groups have their room, and how many submitted jobs a driver.
+func (l *Ledger) Living() (actors, groups, jobs int) {
+	for _, actor := range l.Actors {
+		switch {
+		case actor.State == dashboard.ActorDead:
+		case actor.Job:
+			jobs++
+		default:
+			actors++
+		}
+	}
+	for _, group := range l.Groups {
+		if group.State == dashboard.GroupCreated {
+			groups++
+		}
+	}
+	return actors, groups, jobs
 }
 
 // NodesAt returns the nodes that live at an address.

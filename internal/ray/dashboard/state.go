@@ -116,8 +116,6 @@ type Census struct {
 	Nodes  []Node
 	// More is how many actors and placement groups Ray knows beside these.
 	More int
-	// Busy means that a job has not ended: one that was submitted, or a program that has connected by itself.
-	Busy bool
 }
 
 // jobActor is the beginning of the name of the actor that runs a submitted job, which its submission id follows (Ray's dashboard,
@@ -134,7 +132,7 @@ const (
 	maxCensus = 32 << 20
 )
 
-// Census asks for all nodes, actors and placement groups, dead ones included as long as Ray remembers them, and whether a job runs.
+// Census asks for all nodes, actors and placement groups, dead ones included as long as Ray remembers them.
 func (c *Client) Census(ctx context.Context) (*Census, error) {
 	census := &Census{}
 	nodes, err := c.list(ctx, "nodes", &census.Nodes)
@@ -153,15 +151,18 @@ func (c *Client) Census(ctx context.Context) (*Census, error) {
 		return nil, err
 	}
 	census.More = max(0, actors-len(census.Actors)) + max(0, groups-len(census.Groups))
-	census.Busy, err = c.busy(ctx)
-	if err != nil {
-		return nil, err
-	}
 	return census, nil
 }
 
-// busy tells whether a job of any kind has not ended.
-func (c *Client) busy(ctx context.Context) (bool, error) {
+// Actors asks for all actors, as Census does.
+func (c *Client) Actors(ctx context.Context) ([]Actor, error) {
+	var actors []Actor
+	_, err := c.list(ctx, "actors", &actors)
+	return actors, err
+}
+
+// Idle tells whether all jobs have ended: those that were submitted, and the programs that have connected by themselves.
+func (c *Client) Idle(ctx context.Context) (bool, error) {
 	ask := call{method: http.MethodGet, path: jobsPath, timeout: c.readTimeout, limit: maxCensus}
 	body, err := c.do(ctx, ask)
 	if err != nil {
@@ -175,10 +176,10 @@ func (c *Client) busy(ctx context.Context) (bool, error) {
 	}
 	for _, job := range jobs {
 		if !job.Status.Terminal() {
-			return true, nil
+			return false, nil
 		}
 	}
-	return false, nil
+	return true, nil
 }
 
 // list asks the State API for all objects of a kind, and returns how many there are.

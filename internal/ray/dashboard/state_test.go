@@ -92,18 +92,18 @@ func TestCensusOfPlacementGroups(t *testing.T) {
 func TestCensusOfJobs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		jobs string
-		busy bool
+		idle bool
 	}{
-		"none":                                 {`[]`, false},
-		"all have ended":                       {`[{"status": "SUCCEEDED"}, {"status": "FAILED"}, {"status": "STOPPED"}]`, false},
-		"one waits":                            {`[{"status": "SUCCEEDED"}, {"type": "SUBMISSION", "submission_id": "x", "status": "PENDING"}]`, true},
-		"a program has connected by itself":    {`[{"type": "DRIVER", "job_id": "02000000", "submission_id": null, "status": "RUNNING"}]`, true},
-		"one has a status that we do not know": {`[{"status": "PONDERING"}]`, true},
+		"none":                                 {`[]`, true},
+		"all have ended":                       {`[{"status": "SUCCEEDED"}, {"status": "FAILED"}, {"status": "STOPPED"}]`, true},
+		"one waits":                            {`[{"status": "SUCCEEDED"}, {"type": "SUBMISSION", "submission_id": "x", "status": "PENDING"}]`, false},
+		"a program has connected by itself":    {`[{"type": "DRIVER", "job_id": "02000000", "submission_id": null, "status": "RUNNING"}]`, false},
+		"one has a status that we do not know": {`[{"status": "PONDERING"}]`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := stateAPI(t, list("1", oneNode), list("0", "[]"), map[string]string{"/api/jobs/": tc.jobs}).Census(t.Context())
-			if err != nil || got.Busy != tc.busy {
-				t.Errorf("busy is %+v (%v), want %t", got, err, tc.busy)
+			got, err := stateAPI(t, list("1", oneNode), list("0", "[]"), map[string]string{"/api/jobs/": tc.jobs}).Idle(t.Context())
+			if err != nil || got != tc.idle {
+				t.Errorf("idle is %t (%v), want %t", got, err, tc.idle)
 			}
 		})
 	}

@@ -53,7 +53,8 @@ const (
 	AskProxy
 	// AskTraffic asks a Pod, in its metrics, how many requests its Serve proxies are answering.
 	AskTraffic
-	// AskCensus asks the dashboard for all nodes and actors, and for the version of Ray.
+	// AskCensus asks the dashboard for all actors, and when something changed, or is wanted, or was not asked for lately, for
+	// nodes, placement groups and the version of Ray as well.
 	AskCensus
 )
 
@@ -93,8 +94,10 @@ type Observation struct {
 	// Serve is the last report of Ray Serve, with AskServe; nil before the first answer.
 	Serve *dashboard.ServeDetails
 	// Ledger is what is known of the actors, with AskCensus; nil before the first answer. Of its changes only
-	// that of Ledger.Busy is told.
+	// those of Ledger.Living are told. While Ray says of the actors what it said before, Ledger.At stays.
 	Ledger *census.Ledger
+	// Idle means that Ray has said that no job runs, with AskCensus and Want.Jobs.
+	Idle bool
 	// Traffic is what the Serve proxies of a Pod were last busy with, with AskTraffic; nil before the first answer.
 	Traffic *dashboard.ServeTraffic
 	// QuietSince is since when Traffic has shown no request: the time of the first of an unbroken row of answers with
@@ -124,6 +127,7 @@ type answer struct {
 	serve    *dashboard.ServeDetails
 	traffic  *dashboard.ServeTraffic
 	census   *dashboard.Census
+	idle     bool
 	err      error
 }
 
@@ -145,6 +149,7 @@ func (o Observation) after(a answer, version dashboard.Version) Observation {
 	if a.census != nil {
 		o.Ledger = o.Ledger.After(a.census, version.Session, a.asked)
 	}
+	o.Idle = a.idle
 	o.SessionName, o.RayVersion = version.Session, version.Ray
 	o.Err, o.Failures, o.FailingSince = nil, 0, time.Time{}
 	return o
@@ -182,13 +187,20 @@ func (o Observation) tells(before Observation) bool {
 		(o.Err == nil) != (before.Err == nil) ||
 		errors.Is(o.Err, dashboard.ErrUnauthorized) != errors.Is(before.Err, dashboard.ErrUnauthorized) ||
 		o.QuietSince.IsZero() != before.QuietSince.IsZero() ||
-		busy(o.Ledger) != busy(before.Ledger) ||
+		o.Idle != before.Idle ||
+		living(o.Ledger) != living(before.Ledger) ||
 		reported(o.Traffic) != reported(before.Traffic) ||
 		!sameJob(o.Job, before.Job) ||
 		!sameServe(o.Serve, before.Serve)
 }
 
-func busy(ledger *census.Ledger) bool { return ledger != nil && ledger.Busy }
+// living are the numbers of what there is in a Ray cluster.
+func living(ledger *census.Ledger) (numbers [3]int) {
+	if ledger != nil {
+		numbers[0], numbers[1], numbers[2] = ledger.Living()
+	}
+	return numbers
+}
 
 // reported tells whether there are numbers. How they rise while requests flow is of no interest to anybody.
 func reported(traffic *dashboard.ServeTraffic) bool { return traffic != nil && traffic.Reported }

@@ -61,6 +61,11 @@ type target struct {
 	interrupt context.CancelFunc
 	// refresh asks for a question as soon as possible, but after the one that is on its way.
 	refresh bool
+	// want is what is to be asked for besides actors, with AskCensus; brief counts the questions in a row that were for
+	// actors alone, and moving means that the last answer was news.
+	want   Want
+	brief  int
+	moving bool
 }
 
 // The lanes of the schedule: dashboards that answered well the last time, that failed or were slow the last time, and that

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/heliostat-io/heliostat/internal/ray/census"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
 )
 
@@ -24,6 +25,9 @@ type question struct {
 	// wantVersion asks for the version although nothing hints at a change; known is the one that was read last.
 	wantVersion bool
 	known       dashboard.Version
+	// before is what is known of the actors, nil to ask for everything whatever Ray says of them; jobs asks for jobs as well.
+	before *census.Ledger
+	jobs   bool
 }
 
 // reply is what came back.
@@ -71,7 +75,8 @@ func (p *Poller) nextQuestion(ctx context.Context, h *host, began time.Time) (qu
 	asking, interrupt := context.WithCancel(ctx)
 	first.interrupt = interrupt
 	first.refresh = false
-	return question{target: first, asked: now, wantVersion: h.staleVersion >= refreshVersionAfter, known: h.version}, asking, true
+	return question{target: first, asked: now, wantVersion: h.staleVersion >= refreshVersionAfter, known: h.version,
+		before: first.comparable(), jobs: first.want.Jobs}, asking, true
 }
 
 // ask puts the question to Ray.
@@ -133,18 +138,6 @@ func askServe(ctx context.Context, client *dashboard.Client, q question) reply {
 			return fmt.Errorf("asking for the report of Ray Serve: %w", err)
 		}
 		r.serve = serve
-		return nil
-	})
-}
-
-// askCensus asks for all nodes and actors. Those that one life of the head does not name are lost for the next one.
-func askCensus(ctx context.Context, client *dashboard.Client, q question) reply {
-	return inOneSession(ctx, client, q, func(r *reply) error {
-		census, err := client.Census(ctx)
-		if err != nil {
-			return fmt.Errorf("asking for nodes and actors: %w", err)
-		}
-		r.census = census
 		return nil
 	})
 }
@@ -225,6 +218,7 @@ func (p *Poller) record(asking context.Context, h *host, q question, r reply) ([
 	h.answered, h.failures, h.retryAt = true, 0, time.Time{}
 	before := t.seen
 	t.seen = before.after(r.answer, h.version)
+	t.counted(before.Ledger, r.answer)
 	t.due = now.Add(p.options.Interval)
 	if r.err != nil {
 		t.due = now.Add(p.backoff(t.seen.Failures))

@@ -27,8 +27,9 @@ build: ## Build the operator into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BIN)/heliostat ./cmd/heliostat
 
 .PHONY: kubectl-ray
-kubectl-ray: ## Build the kubectl plugin into bin/.
+kubectl-ray: ## Build the kubectl plugin into bin/, with the program by which kubectl completes it.
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BIN)/kubectl-ray ./cmd/kubectl-ray
+	install -m 755 cmd/kubectl-ray/kubectl_complete-ray $(BIN)/kubectl_complete-ray
 
 .PHONY: localkube
 localkube: ## Build the tool that runs a Kubernetes on this machine.

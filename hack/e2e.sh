@@ -23,6 +23,11 @@ trap cleanup EXIT
 
 if [ "$what" = all ]; then
   export HELIOSTAT_GATEWAY_API=1
+  # The terminal on which kubectl-ray is watched.
+  if ! command -v tmux >/dev/null; then
+    apt-get -q update
+    DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install tmux
+  fi
 fi
 hack/cluster.sh "$cluster" --fast-node-loss
 if [ "$what" = all ]; then

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,9 +22,16 @@ import (
 // stubborn is the variable that makes this test program one that does not end when it is interrupted once.
 const stubborn = "HELIOSTAT_TEST_STUBBORN"
 
+// plugin is the variable that makes this test program kubectl-ray.
+const plugin = "HELIOSTAT_TEST_PLUGIN"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(stubborn) != "" {
 		beStubborn()
+		return
+	}
+	if os.Getenv(plugin) != "" {
+		main()
 		return
 	}
 	os.Exit(m.Run())
@@ -115,5 +124,24 @@ func interrupt(t *testing.T, program *exec.Cmd) {
 	t.Helper()
 	if err := program.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
+	}
+}
+
+func TestKubectlCompletesThePlugin(t *testing.T) {
+	// Given kubectl-ray in PATH
+	path := t.TempDir()
+	if err := os.Symlink(os.Args[0], filepath.Join(path, "kubectl-ray")); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string]string{"statu": "status\t", "nothing-begins-so": ":4\n"} {
+		// When kubectl runs the program that completes it
+		complete := exec.CommandContext(t.Context(), "./kubectl_complete-ray", word)
+		complete.Env = []string{"PATH=" + path, plugin + "=yes"}
+		out, err := complete.Output()
+
+		// Then it says the words, and that files are no words
+		if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ":4\n") {
+			t.Errorf("%s: it said %q, want %q first: %v", word, out, want, err)
+		}
 	}
 }

@@ -2,11 +2,13 @@
 package condition
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/excerpt"
 )
 
@@ -33,4 +35,29 @@ func Status(is bool) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
+}
+
+// Restore makes the conditions of these types what they were before, which may be that they were not there.
+func Restore(conditions *[]metav1.Condition, before []metav1.Condition, types ...string) {
+	for _, kind := range types {
+		was := meta.FindStatusCondition(before, kind)
+		is := meta.FindStatusCondition(*conditions, kind)
+		switch {
+		case was == nil:
+			meta.RemoveStatusCondition(conditions, kind)
+		case is == nil:
+			*conditions = append(*conditions, *was)
+		default:
+			*is = *was
+		}
+	}
+}
+
+// NoLongerStalled returns the message of the condition Stalled if it was true, of the same generation, and is no more.
+func NoLongerStalled(conditions, before []metav1.Condition) string {
+	was, is := meta.FindStatusCondition(before, rayv1.ConditionStalled), meta.FindStatusCondition(conditions, rayv1.ConditionStalled)
+	if was == nil || is == nil || was.Status != metav1.ConditionTrue || is.Status == metav1.ConditionTrue || was.ObservedGeneration != is.ObservedGeneration {
+		return ""
+	}
+	return cmp.Or(was.Message, was.Reason)
 }

@@ -86,3 +86,45 @@ func TestStatus(t *testing.T) {
 		t.Errorf("true is %s and false is %s", condition.Status(true), condition.Status(false))
 	}
 }
+
+func TestRestore(t *testing.T) {
+	made := func(kind, reason string) metav1.Condition { return metav1.Condition{Type: kind, Reason: reason} }
+	for name, test := range map[string]struct{ before, after, want []metav1.Condition }{
+		"one that changed is as before":  {[]metav1.Condition{made("A", "old")}, []metav1.Condition{made("A", "new")}, []metav1.Condition{made("A", "old")}},
+		"one that is new goes":           {nil, []metav1.Condition{made("A", "new")}, []metav1.Condition{}},
+		"one that is gone comes back":    {[]metav1.Condition{made("A", "old")}, nil, []metav1.Condition{made("A", "old")}},
+		"one that is not named is as is": {[]metav1.Condition{made("B", "old")}, []metav1.Condition{made("B", "new")}, []metav1.Condition{made("B", "new")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			condition.Restore(&test.after, test.before, "A")
+			if diff := cmp.Diff(test.want, test.after); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoLongerStalled(t *testing.T) {
+	stalled := func(status metav1.ConditionStatus, generation int64, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: "Stalled", Status: status, Reason: "Quota", Message: message, ObservedGeneration: generation}}
+	}
+	yes, no := metav1.ConditionTrue, metav1.ConditionFalse
+	for name, test := range map[string]struct {
+		before, after []metav1.Condition
+		want          string
+	}{
+		"it was stalled":                      {stalled(yes, 1, "no quota"), stalled(no, 1, ""), "no quota"},
+		"it was stalled without a message":    {stalled(yes, 1, ""), stalled(no, 1, ""), "Quota"},
+		"it still is":                         {stalled(yes, 1, "no quota"), stalled(yes, 1, "no quota"), ""},
+		"it never was":                        {stalled(no, 1, ""), stalled(no, 1, ""), ""},
+		"its spec was changed since":          {stalled(yes, 1, "no quota"), stalled(no, 2, ""), ""},
+		"nothing is known about it":           {nil, stalled(no, 1, ""), ""},
+		"nothing will be known, as suspended": {stalled(yes, 1, "no quota"), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := condition.NoLongerStalled(test.after, test.before); got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -45,6 +45,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/leadership"
 	ownmetrics "github.com/heliostat-io/heliostat/internal/metrics"
+	"github.com/heliostat-io/heliostat/internal/operator/settings"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/raycluster"
 	"github.com/heliostat-io/heliostat/internal/raycronjob"
@@ -222,14 +223,14 @@ func (w *wiring) connect(ctx context.Context) error {
 	if registerer == nil {
 		registerer = metrics.Registry
 	}
-	settings, err := clusterSettings(w.cfg, w.options.Version, w.mgr.GetRESTMapper())
+	forClusters, err := settings.Clusters(w.cfg, w.options.Version, w.mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}
-	if w.gateways, err = gatewayAPI(w.cfg, w.mgr.GetRESTMapper()); err != nil {
+	if w.gateways, err = settings.GatewayAPI(w.cfg, w.mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	gate, fenced, err := w.election(ctx, registerer, settings)
+	gate, fenced, err := w.election(ctx, registerer, forClusters)
 	if err != nil {
 		return err
 	}
@@ -251,18 +252,18 @@ func (w *wiring) connect(ctx context.Context) error {
 		}
 	}
 	clusters := &raycluster.Reconciler{
-		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(settings),
-		Losses: raycluster.NewLosses(), Census: w.census, Settings: settings, Clock: w.clock, Bell: w.clusters,
+		Reader: w.mgr.GetClient(), Executor: executor(raycluster.Name), Gate: gate, Holds: action.NewHolds(), Streaks: raycluster.NewStreaks(), Specs: raycluster.NewSpecs(forClusters),
+		Losses: raycluster.NewLosses(), Census: w.census, Settings: forClusters, Clock: w.clock, Bell: w.clusters,
 		Resync: w.cfg.Environment.RayClusterResync, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	jobs := &rayjob.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(rayjob.Name), Gate: gate, Holds: action.NewHolds(), Poller: w.dashboards, Memory: rayjob.NewMemory(),
-		Settings: jobSettings(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
+		Settings: settings.Jobs(w.cfg), Clock: w.clock, Bell: w.jobs, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	services := &rayservice.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(rayservice.Name), Gate: gate, Holds: action.NewHolds(),
 		Dashboards: w.dashboards, Proxies: w.proxies, Memory: rayservice.NewMemory(),
-		Settings: serviceSettings(w.cfg, settings, w.gateways), Clock: w.clock, Bell: w.services, Concurrency: w.cfg.ReconcileConcurrency,
+		Settings: settings.Services(w.cfg, forClusters, w.gateways), Clock: w.clock, Bell: w.services, Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	return errors.Join(clusters.SetupWithManager(w.mgr), jobs.SetupWithManager(w.mgr), services.SetupWithManager(w.mgr), w.cronJobs(executor, gate))
 }
@@ -274,7 +275,7 @@ func (w *wiring) cronJobs(executor func(controller string) *action.Executor, gat
 	}
 	w.crons = &raycronjob.Reconciler{
 		Reader: w.mgr.GetClient(), Executor: executor(raycronjob.Name), Gate: gate, Holds: action.NewHolds(),
-		Jobs: jobSettings(w.cfg), Clock: w.clock, Bell: wake.New(), Concurrency: w.cfg.ReconcileConcurrency,
+		Jobs: settings.Jobs(w.cfg), Clock: w.clock, Bell: wake.New(), Concurrency: w.cfg.ReconcileConcurrency,
 	}
 	return w.crons.SetupWithManager(w.mgr)
 }

@@ -15,6 +15,7 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/config"
+	"github.com/heliostat-io/heliostat/internal/operator/settings"
 	"github.com/heliostat-io/heliostat/internal/ray/poll"
 	"github.com/heliostat-io/heliostat/internal/wake"
 )
@@ -123,7 +124,7 @@ func TestGatewaysAreUsedOnlyWhereTheyAreServed(t *testing.T) {
 			}
 			cfg := config.Config{}
 			cfg.FeatureGates = config.MakeFeatureGates(map[config.Gate]bool{config.RayServiceIncrementalUpgrade: test.gate})
-			if got, err := gatewayAPI(cfg, mapper); err != nil || got != test.want {
+			if got, err := settings.GatewayAPI(cfg, mapper); err != nil || got != test.want {
 				t.Errorf("they are used: %v (%v), want %v", got, err, test.want)
 			}
 		})

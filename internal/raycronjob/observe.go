@@ -26,19 +26,34 @@ type Snapshot struct {
 	Holds map[string]action.Hold
 }
 
+// Observe reads what a plan for a RayCronJob is made from, for somebody who looks once and is no operator: writes that were
+// refused lately are not known. See Foresee. Without the RayCronJob and RayJobs of it the Snapshot is empty.
+func Observe(ctx context.Context, reader client.Reader, name types.NamespacedName) (Snapshot, error) {
+	return observe(ctx, reader, name)
+}
+
 // observe reads the RayCronJob and its RayJobs from the caches.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (Snapshot, error) {
+	s, err := observe(ctx, r.Reader, name)
+	if s.Cron != nil {
+		s.Holds = r.Holds.Of(s.Cron.UID)
+	}
+	return s, err
+}
+
+// observe reads the RayCronJob and its RayJobs.
+func observe(ctx context.Context, reader client.Reader, name types.NamespacedName) (Snapshot, error) {
 	var s Snapshot
 	cron := &rayv1.RayCronJob{}
-	switch err := r.Reader.Get(ctx, name, cron); {
+	switch err := reader.Get(ctx, name, cron); {
 	case err == nil:
-		s.Cron, s.Holds = cron, r.Holds.Of(cron.UID)
+		s.Cron = cron
 	case !apierrors.IsNotFound(err):
 		return Snapshot{}, fmt.Errorf("read RayCronJob %s: %w", name, err)
 	}
 	jobs := &rayv1.RayJobList{}
 	// Most of the namespace may be others' RayJobs, so only ours are copied.
-	if err := r.Reader.List(ctx, jobs, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, jobs, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return Snapshot{}, fmt.Errorf("list the RayJobs of namespace %s: %w", name.Namespace, err)
 	}
 	for i := range jobs.Items {

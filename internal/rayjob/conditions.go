@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
@@ -153,15 +154,19 @@ func (p *planner) runningReason() (reason, message string, ready bool) {
 	}
 }
 
-// silence is why Ray cannot be asked, as far as this process knows.
+// silence is why Ray cannot be asked. What was told last stands until this process has asked itself; otherwise each change of
+// the leader would be two writes of the status.
 func (p *planner) silence() string {
-	switch answer := p.answer(); {
+	answer, sent := p.answer(), about(p.s.Sent, p.st)
+	last := meta.FindStatusCondition(p.s.Job.Status.Conditions, rayv1.ConditionReady)
+	switch {
 	case answer != nil && answer.Err != nil:
 		return answer.Err.Error()
+	case sent != nil && sent.Err != nil:
+		return sent.Err.Error()
+	case answer == nil && last != nil && last.Reason == rayv1.ReasonRayDoesNotAnswer:
+		return last.Message
 	default:
-		if sent := about(p.s.Sent, p.st); sent != nil && sent.Err != nil {
-			return sent.Err.Error()
-		}
 		return ""
 	}
 }

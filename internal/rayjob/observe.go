@@ -99,29 +99,26 @@ func (s Snapshot) sidecar() *corev1.ContainerStatus {
 	return nil
 }
 
+// Observe reads what a plan for a RayJob is made from, for somebody who looks once and is no operator: what Ray has said, what
+// has become of requests to it, and since when an operator has seen what is there, is not known. See Foresee. A job that is not
+// there gives an empty Snapshot.
+func Observe(ctx context.Context, reader client.Reader, name types.NamespacedName, settings Settings, now time.Time) (Snapshot, error) {
+	s, err := observe(ctx, reader, name)
+	if err != nil || s.Job == nil {
+		return s, err
+	}
+	memory := NewMemory()
+	s.LastValid = memory.lastValid(s.Job, settings)
+	s.FirstSeen = memory.note(s, now)
+	return s, nil
+}
+
 // observe reads the job and all that belongs to it from the caches, and the last answers of Ray from the poller. What Ray
 // was asked before this term may be older than what another leader has recorded meanwhile, and is not looked at.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, term time.Time) (Snapshot, error) {
-	s := Snapshot{}
-	var err error
-	if s.Job, err = get(ctx, r.Reader, name, &rayv1.RayJob{}); err != nil || s.Job == nil {
-		return Snapshot{}, err
-	}
-	in := func(object string) types.NamespacedName {
-		return types.NamespacedName{Namespace: name.Namespace, Name: object}
-	}
-	if err := r.observeCluster(ctx, &s); err != nil {
-		return Snapshot{}, err
-	}
-	if s.HeadService, err = get(ctx, r.Reader, in(headServiceName(s.Job)), &corev1.Service{}); err != nil {
-		return Snapshot{}, err
-	}
-	if s.Submitter, err = get(ctx, r.Reader, in(s.Job.Name), &batchv1.Job{}); err != nil {
-		return Snapshot{}, err
-	}
-	submitters := client.MatchingLabels{rayv1.LabelNodeType: rayv1.NodeTypeSubmitter, rayv1.LabelOriginatedFromName: s.Job.Name}
-	if s.SubmitterPods, err = pods(ctx, r.Reader, name.Namespace, submitters); err != nil {
-		return Snapshot{}, err
+	s, err := observe(ctx, r.Reader, name)
+	if err != nil || s.Job == nil {
+		return s, err
 	}
 	if answer, ok := r.Poller.Observation(pollKey(name)); ok && !answer.Asked.Before(term) {
 		s.Answer = &answer
@@ -131,24 +128,50 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, ter
 	return s, nil
 }
 
+// observe reads the job and all that belongs to it.
+func observe(ctx context.Context, reader client.Reader, name types.NamespacedName) (Snapshot, error) {
+	s := Snapshot{}
+	var err error
+	if s.Job, err = get(ctx, reader, name, &rayv1.RayJob{}); err != nil || s.Job == nil {
+		return Snapshot{}, err
+	}
+	in := func(object string) types.NamespacedName {
+		return types.NamespacedName{Namespace: name.Namespace, Name: object}
+	}
+	if err := s.observeCluster(ctx, reader); err != nil {
+		return Snapshot{}, err
+	}
+	if s.HeadService, err = get(ctx, reader, in(headServiceName(s.Job)), &corev1.Service{}); err != nil {
+		return Snapshot{}, err
+	}
+	if s.Submitter, err = get(ctx, reader, in(s.Job.Name), &batchv1.Job{}); err != nil {
+		return Snapshot{}, err
+	}
+	submitters := client.MatchingLabels{rayv1.LabelNodeType: rayv1.NodeTypeSubmitter, rayv1.LabelOriginatedFromName: s.Job.Name}
+	if s.SubmitterPods, err = pods(ctx, reader, name.Namespace, submitters); err != nil {
+		return Snapshot{}, err
+	}
+	return s, nil
+}
+
 // observeCluster reads the cluster that the status names, with what of it matters to the job.
-func (r *Reconciler) observeCluster(ctx context.Context, s *Snapshot) error {
+func (s *Snapshot) observeCluster(ctx context.Context, reader client.Reader) error {
 	name := s.Job.Status.RayClusterName
 	if name == "" {
 		return nil
 	}
 	namespace := s.Job.Namespace
 	var err error
-	if s.Cluster, err = get(ctx, r.Reader, types.NamespacedName{Namespace: namespace, Name: name}, &rayv1.RayCluster{}); err != nil {
+	if s.Cluster, err = get(ctx, reader, types.NamespacedName{Namespace: namespace, Name: name}, &rayv1.RayCluster{}); err != nil {
 		return err
 	}
 	if s.Cluster != nil && s.Cluster.Status.Head.ServiceName != "" {
 		service := types.NamespacedName{Namespace: namespace, Name: s.Cluster.Status.Head.ServiceName}
-		if s.ClusterService, err = get(ctx, r.Reader, service, &corev1.Service{}); err != nil {
+		if s.ClusterService, err = get(ctx, reader, service, &corev1.Service{}); err != nil {
 			return err
 		}
 	}
-	heads, err := pods(ctx, r.Reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name, rayv1.LabelNodeType: rayv1.NodeTypeHead})
+	heads, err := pods(ctx, reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name, rayv1.LabelNodeType: rayv1.NodeTypeHead})
 	if err != nil {
 		return err
 	}
@@ -158,7 +181,7 @@ func (r *Reconciler) observeCluster(ctx context.Context, s *Snapshot) error {
 	if !takenDown || !madeFor(s.Job, s.Cluster) {
 		return nil
 	}
-	s.Pods, err = pods(ctx, r.Reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name})
+	s.Pods, err = pods(ctx, reader, namespace, client.MatchingLabels{rayv1.LabelCluster: name})
 	return err
 }
 

@@ -64,10 +64,7 @@ func Plan(s Snapshot, settings Settings, now time.Time) Decision {
 	if s.Job == nil || s.Job.Spec.ManagedBy != nil && *s.Job.Spec.ManagedBy != rayv1.ManagedByOperator {
 		return Decision{}
 	}
-	p := &planner{s: s, settings: settings, now: now, job: s.Job.DeepCopy(), invalid: Validate(s.Job, settings)}
-	p.st = &p.job.Status
-	p.decision.Known = action.Told(s.Holds)
-	p.chooseSpec()
+	p := newPlanner(s, settings, now)
 	switch {
 	case s.Job.DeletionTimestamp != nil:
 		p.deleted()
@@ -82,6 +79,14 @@ func Plan(s Snapshot, settings Settings, now time.Time) Decision {
 	p.conditions()
 	p.decision.Status = p.statusWrite()
 	return p.decision
+}
+
+func newPlanner(s Snapshot, settings Settings, now time.Time) *planner {
+	p := &planner{s: s, settings: settings, now: now, job: s.Job.DeepCopy(), invalid: Validate(s.Job, settings)}
+	p.st = &p.job.Status
+	p.decision.Known = action.Told(s.Holds)
+	p.chooseSpec()
+	return p
 }
 
 type planner struct {

@@ -137,35 +137,65 @@ func (s *Snapshot) uids() []types.UID {
 	return uids
 }
 
+// Observe reads what a plan for a RayService is made from, for somebody who looks once and is no operator: what Ray and the Pods
+// have said, and what has become of requests to them, is not known. See Foresee. A RayService that is not there gives an empty
+// Snapshot.
+func Observe(ctx context.Context, reader client.Reader, name types.NamespacedName, settings Settings) (Snapshot, error) {
+	return observe(ctx, reader, name, settings.GatewayAPI)
+}
+
 // observe reads the RayService and all that belongs to it from the caches, and the last answers of Ray from the pollers.
 // What was asked before this term may be older than what another leader has done meanwhile, and is not looked at.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName, term time.Time) (Snapshot, error) {
-	s := Snapshot{GatewayAPI: r.Settings.GatewayAPI, Endpoints: map[string][]Endpoint{}}
-	var err error
-	if s.Service, err = get(ctx, r.Reader, name, &rayv1.RayService{}); err != nil || s.Service == nil {
-		return Snapshot{}, err
+	s, err := observe(ctx, r.Reader, name, r.Settings.GatewayAPI)
+	if err != nil || s.Service == nil {
+		return s, err
 	}
-	if err := r.observeClusters(ctx, &s, term); err != nil {
-		return Snapshot{}, err
-	}
-	if err := r.observeServices(ctx, &s); err != nil {
-		return Snapshot{}, err
-	}
-	if s.GatewayAPI {
-		if err := r.observeGateway(ctx, &s); err != nil {
-			return Snapshot{}, err
-		}
+	for i := range s.Clusters {
+		r.hear(&s.Clusters[i], term)
 	}
 	s.Holds = r.Holds.Of(s.Service.UID)
 	return s, nil
 }
 
-func (r *Reconciler) observeClusters(ctx context.Context, s *Snapshot, term time.Time) error {
+// hear adds what was said in this term.
+func (r *Reconciler) hear(c *Cluster, term time.Time) {
+	for i := range c.Pods {
+		pod := &c.Pods[i]
+		pod.Health = since(r.Proxies, healthKey(pod.Pod), pod.UID, term)
+		pod.Traffic = since(r.Proxies, trafficKey(pod.Pod), pod.UID, term)
+	}
+	c.Report = since(r.Dashboards, reportKey(c.Object), c.Object.UID, term)
+	c.Put, c.Sending = r.Executor.Ray.ServeOutcome(c.Object.UID)
+}
+
+// observe reads the RayService and all that belongs to it.
+func observe(ctx context.Context, reader client.Reader, name types.NamespacedName, gateways bool) (Snapshot, error) {
+	s := Snapshot{GatewayAPI: gateways, Endpoints: map[string][]Endpoint{}}
+	var err error
+	if s.Service, err = get(ctx, reader, name, &rayv1.RayService{}); err != nil || s.Service == nil {
+		return Snapshot{}, err
+	}
+	if err := s.observeClusters(ctx, reader); err != nil {
+		return Snapshot{}, err
+	}
+	if err := s.observeServices(ctx, reader); err != nil {
+		return Snapshot{}, err
+	}
+	if s.GatewayAPI {
+		if err := s.observeGateway(ctx, reader); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Snapshot) observeClusters(ctx context.Context, reader client.Reader) error {
 	namespace := s.Service.Namespace
 	list := &rayv1.RayClusterList{}
 	// By name and not by kind of origin alone, so that no other RayService's clusters are looked at.
 	origin := client.MatchingLabels{rayv1.LabelOriginatedFromName: s.Service.Name, rayv1.LabelOriginatedFromKind: rayv1.KindRayService}
-	if err := r.Reader.List(ctx, list, client.InNamespace(namespace), origin); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(namespace), origin); err != nil {
 		return fmt.Errorf("list the RayClusters of RayService %s/%s: %w", namespace, s.Service.Name, err)
 	}
 	for i := range list.Items {
@@ -174,7 +204,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, s *Snapshot, term time
 			continue
 		}
 		cluster := Cluster{Object: object}
-		if err := r.observeCluster(ctx, &cluster, term); err != nil {
+		if err := cluster.observe(ctx, reader); err != nil {
 			return err
 		}
 		s.Clusters = append(s.Clusters, cluster)
@@ -185,15 +215,15 @@ func (r *Reconciler) observeClusters(ctx context.Context, s *Snapshot, term time
 	return nil
 }
 
-func (r *Reconciler) observeCluster(ctx context.Context, c *Cluster, term time.Time) error {
+func (c *Cluster) observe(ctx context.Context, reader client.Reader) error {
 	namespace := c.Object.Namespace
 	var err error
 	head := types.NamespacedName{Namespace: namespace, Name: raycluster.HeadServiceName(c.Object)}
-	if c.HeadService, err = get(ctx, r.Reader, head, &corev1.Service{}); err != nil {
+	if c.HeadService, err = get(ctx, reader, head, &corev1.Service{}); err != nil {
 		return err
 	}
 	list := &corev1.PodList{}
-	if err := r.Reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{rayv1.LabelCluster: c.name()}); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{rayv1.LabelCluster: c.name()}); err != nil {
 		return fmt.Errorf("list the Pods of RayCluster %s/%s: %w", namespace, c.name(), err)
 	}
 	for i := range list.Items {
@@ -203,21 +233,11 @@ func (r *Reconciler) observeCluster(ctx context.Context, c *Cluster, term time.T
 		}
 		// Those that an earlier cluster of the name has left prove nothing of this one.
 		if metav1.IsControlledBy(pod, c.Object) {
-			c.Pods = append(c.Pods, r.observePod(pod, term))
+			c.Pods = append(c.Pods, Pod{Pod: pod})
 		}
 	}
 	slices.SortFunc(c.Pods, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
-	c.Report = since(r.Dashboards, reportKey(c.Object), c.Object.UID, term)
-	c.Put, c.Sending = r.Executor.Ray.ServeOutcome(c.Object.UID)
 	return nil
-}
-
-func (r *Reconciler) observePod(pod *corev1.Pod, term time.Time) Pod {
-	return Pod{
-		Pod:     pod,
-		Health:  since(r.Proxies, healthKey(pod), pod.UID, term),
-		Traffic: since(r.Proxies, trafficKey(pod), pod.UID, term),
-	}
 }
 
 // since returns what was last heard if it was asked for the same life of the owner, since a time; nil else.
@@ -230,10 +250,10 @@ func since(asker Asker, key poll.Key, uid types.UID, term time.Time) *poll.Obser
 }
 
 // observeServices reads the Services that the RayService controls or wants, and those of its clusters, with their endpoints.
-func (r *Reconciler) observeServices(ctx context.Context, s *Snapshot) error {
+func (s *Snapshot) observeServices(ctx context.Context, reader client.Reader) error {
 	list := &corev1.ServiceList{}
 	origin := client.MatchingLabels{rayv1.LabelOriginatedFromName: s.Service.Name, rayv1.LabelOriginatedFromKind: rayv1.KindRayService}
-	if err := r.Reader.List(ctx, list, client.InNamespace(s.Service.Namespace), origin); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(s.Service.Namespace), origin); err != nil {
 		return fmt.Errorf("list the Services of RayService %s/%s: %w", s.Service.Namespace, s.Service.Name, err)
 	}
 	found := map[string]*corev1.Service{}
@@ -247,7 +267,7 @@ func (r *Reconciler) observeServices(ctx context.Context, s *Snapshot) error {
 		wanted = append(wanted, raycluster.ServeServiceName(cluster.name()))
 	}
 	for _, name := range wanted {
-		service, err := get(ctx, r.Reader, types.NamespacedName{Namespace: s.Service.Namespace, Name: name}, &corev1.Service{})
+		service, err := get(ctx, reader, types.NamespacedName{Namespace: s.Service.Namespace, Name: name}, &corev1.Service{})
 		if err != nil {
 			return err
 		}
@@ -257,7 +277,7 @@ func (r *Reconciler) observeServices(ctx context.Context, s *Snapshot) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s.Services = append(s.Services, found[name])
-		endpoints, err := r.endpoints(ctx, found[name])
+		endpoints, err := endpointsOf(ctx, reader, found[name])
 		if err != nil {
 			return err
 		}
@@ -266,10 +286,10 @@ func (r *Reconciler) observeServices(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// endpoints are the distinct Pods behind a Service; one that has an address of each family counts once.
-func (r *Reconciler) endpoints(ctx context.Context, service *corev1.Service) ([]Endpoint, error) {
+// endpointsOf are the distinct Pods behind a Service; one that has an address of each family counts once.
+func endpointsOf(ctx context.Context, reader client.Reader, service *corev1.Service) ([]Endpoint, error) {
 	list := &discoveryv1.EndpointSliceList{}
-	err := r.Reader.List(ctx, list, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	err := reader.List(ctx, list, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", service.Namespace, service.Name, err)
 	}
@@ -292,15 +312,15 @@ func (r *Reconciler) endpoints(ctx context.Context, service *corev1.Service) ([]
 	return found, nil
 }
 
-func (r *Reconciler) observeGateway(ctx context.Context, s *Snapshot) error {
+func (s *Snapshot) observeGateway(ctx context.Context, reader client.Reader) error {
 	in := func(object string) types.NamespacedName {
 		return types.NamespacedName{Namespace: s.Service.Namespace, Name: object}
 	}
 	var err error
-	if s.Gateway, err = get(ctx, r.Reader, in(gatewayName(s.Service)), &gatewayv1.Gateway{}); err != nil {
+	if s.Gateway, err = get(ctx, reader, in(gatewayName(s.Service)), &gatewayv1.Gateway{}); err != nil {
 		return err
 	}
-	s.Route, err = get(ctx, r.Reader, in(routeName(s.Service)), &gatewayv1.HTTPRoute{})
+	s.Route, err = get(ctx, reader, in(routeName(s.Service)), &gatewayv1.HTTPRoute{})
 	return err
 }
 

@@ -68,6 +68,9 @@ func (p *planner) retireCluster(c *Cluster) {
 	}
 }
 
+// reasonDrainLimit is the reason of the event for a cluster that is deleted although requests may be under way on it.
+const reasonDrainLimit = "DrainLimitReached"
+
 // served tells whether a retired cluster has been kept long enough: for the delay that is asked for, and until its requests
 // have ended, within a limit.
 func (p *planner) served(c *Cluster, since time.Time) bool {
@@ -83,7 +86,7 @@ func (p *planner) served(c *Cluster, since time.Time) bool {
 		return true
 	}
 	if kept > max(p.drainLimit(), p.deletionDelay()) {
-		p.tell(action.Warning("DrainLimitReached", "Delete", fmt.Sprintf("RayCluster %s is deleted after %s although %s", c.name(), kept.Round(time.Second), busy)))
+		p.tell(action.Warning(reasonDrainLimit, "Delete", fmt.Sprintf("RayCluster %s is deleted after %s although %s", c.name(), kept.Round(time.Second), busy)))
 		return true
 	}
 	p.again(pollAgain)

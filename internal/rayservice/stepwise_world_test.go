@@ -132,6 +132,7 @@ func (w *world) pass() {
 		seen.Route, w.stale = w.stale, nil
 	}
 	w.last = Plan(seen, w.settings, w.now)
+	doesWhatIsForeseen(w.t, Foresee(unheard(seen), w.settings, w.now), seen, w.last)
 	if w.watch != nil {
 		w.watch(w.last)
 	}

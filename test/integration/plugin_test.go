@@ -6,11 +6,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli"
@@ -95,4 +99,41 @@ func TestThePlugin(t *testing.T) {
 	g.Expect(ray("delete", "demo", "-y")).To(HaveField("Code", 0))
 	g.Eventually(func() bool { return apierrors.IsNotFound(c.Get(t.Context(), name, cluster)) }).Should(BeTrue())
 	g.Expect(ray("status", "demo")).To(HaveField("Code", kube.ExitCannotLook))
+}
+
+// TestThePluginPlansForJobsServicesAndCronJobs: what the plugin foresees before an operator runs is done by it, and for objects
+// that have come to rest nothing is foreseen but what they wait for.
+func TestThePluginPlansForJobsServicesAndCronJobs(t *testing.T) {
+	g := NewWithT(t)
+	c, ns := harness.Connect(t)
+	ray := plugin(t, c, ns)
+	plans := func(argument string) func() said { return func() said { return ray("plan", argument) } }
+	atRest := func(asksOrWaits string) gomegatypes.GomegaMatcher {
+		return And(HaveField("Code", 0), HaveField("Out", And(ContainSubstring("nothing to write"), ContainSubstring(asksOrWaits))))
+	}
+	job, service := harness.NewJob(ns, rayv1.K8sJobMode), harness.NewService(ns, "chat")
+	job.Name = "train"
+	cron := &rayv1.RayCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "yearly"},
+		Spec: rayv1.RayCronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: job.Spec}}
+	for _, object := range []client.Object{job, service, cron} {
+		g.Expect(c.Create(t.Context(), object)).To(Succeed())
+	}
+	g.Expect(plans("job/train")().Out).To(ContainSubstring("set finalizers RayJob train: " + rayv1.FinalizerRayJob))
+	g.Expect(plans("service/chat")().Out).To(ContainSubstring("set finalizers RayService chat: " + rayv1.FinalizerRayService))
+	g.Expect(plans("yearly")().Out).To(And(ContainSubstring("patch status"), ContainSubstring("waits for  the tick of")))
+	stored := job.DeepCopy()
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(job), stored)).To(Succeed())
+	g.Expect(stored.ResourceVersion).To(Equal(job.ResourceVersion), "a plan writes nothing")
+
+	c.Run(t, ns, harness.Alone(), cronJobs())
+	nodes := c.NewServeNodes(ns)
+	g.Eventually(plans("job/train")).Should(atRest("waits for  RayCluster train-"))
+	g.Eventually(plans("yearly")).Should(atRest("waits for  the tick of"))
+	g.Eventually(func() bool {
+		nodes.Turn(t)
+		c.EndpointSlices(t, ns)
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(service), service)).To(Succeed())
+		return meta.IsStatusConditionTrue(service.Status.Conditions, rayv1.ConditionRayServiceReady)
+	}).Should(BeTrue())
+	g.Eventually(plans("service/chat")).Should(atRest("asks  Serve on RayCluster chat-"))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
 
-// apply creates the RayCluster, or with dryRunServer prints what would be created.
-func apply(ctx context.Context, env *kube.Env, object *unstructured.Unstructured, mode dryRun) error {
+// apply creates the RayCluster, or with kube.DryRunServer prints what would be created.
+func apply(ctx context.Context, env *kube.Env, object *unstructured.Unstructured, mode kube.DryRun) error {
 	c, err := env.Client()
 	if err != nil {
 		return err
@@ -28,13 +28,13 @@ func apply(ctx context.Context, env *kube.Env, object *unstructured.Unstructured
 		return fmt.Errorf("look whether RayCluster %s exists: %w", key, err)
 	}
 	options := []client.ApplyOption{client.FieldOwner(kube.FieldManager)}
-	if mode == dryRunServer {
+	if mode == kube.DryRunServer {
 		options = append(options, client.DryRunAll)
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...); err != nil {
 		return fmt.Errorf("create RayCluster %s: %w", key, err)
 	}
-	if mode == dryRunServer {
+	if mode == kube.DryRunServer {
 		object.SetManagedFields(nil)
 		return printYAML(env, object.Object)
 	}

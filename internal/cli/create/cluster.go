@@ -21,7 +21,7 @@ type clusterOptions struct {
 	hosts      int32
 	workers    group
 	file       string
-	dryRun     dryRun
+	dryRun     kube.DryRun
 	wait       bool
 	timeout    time.Duration
 }
@@ -68,7 +68,8 @@ func (o *clusterOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar((*string)(&o.workers.EphemeralStorage), "worker-ephemeral-storage", "", "Ephemeral storage of each worker.")
 	flags.StringVar(&o.autoscaler, "autoscaler", "", "Version of Ray's autoscaler to switch on: v1 or v2.")
 	flags.StringVar(&o.file, "file", "", "Path of a configuration file that describes the cluster instead of flags.")
-	o.dryRun.add(cmd)
+	o.dryRun.AddFlag(cmd, "Print the object as YAML and do not create it. With \"client\", which is meant without "+
+		"a value, no cluster is talked to; with \"server\", the API server completes and checks the object.")
 	flags.BoolVar(&o.wait, "wait", false, "Wait until the cluster is provisioned.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait.")
 	// These fail only for flags that do not exist, and these were made above.
@@ -144,10 +145,10 @@ func (o *clusterOptions) run(ctx context.Context, env *kube.Env, c *config) erro
 	if err != nil {
 		return err
 	}
-	if o.dryRun == dryRunClient {
+	if o.dryRun == kube.DryRunClient {
 		return printYAML(env, object.Object)
 	}
-	if err := apply(ctx, env, object, o.dryRun); err != nil || o.dryRun == dryRunServer {
+	if err := apply(ctx, env, object, o.dryRun); err != nil || o.dryRun == kube.DryRunServer {
 		return err
 	}
 	if _, err := fmt.Fprintf(env.Out, "Created Ray cluster: %s\n", c.Name); err != nil {

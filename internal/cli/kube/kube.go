@@ -19,6 +19,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
@@ -90,11 +91,12 @@ func NewEnv(streams genericiooptions.IOStreams, program, version string) *Env {
 	return e
 }
 
-// Scheme knows Kubernetes' own kinds and those of ray.io/v1.
+// Scheme knows Kubernetes' own kinds, those of ray.io/v1, and those of the Gateway API.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(rayv1.AddToScheme(scheme))
+	utilruntime.Must(gatewayv1.Install(scheme))
 	return scheme
 }
 
@@ -130,6 +132,19 @@ func Width(stream io.Writer) int {
 		return width
 	}
 	return defaultWidth
+}
+
+// Size is the number of columns and rows of a terminal, or zero where they are not known.
+func Size(stream io.Writer) (columns, rows int) {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	columns, rows, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0, 0
+	}
+	return columns, rows
 }
 
 // Colored tells whether to write colours to the stream. NO_COLOR is honoured, see https://no-color.org.

@@ -1,4 +1,4 @@
-// Package plan is the command that shows what the operator would write now for a RayCluster, and why.
+// Package plan is the command that shows what the operator would write now for an object of ray.io/v1, and why.
 package plan
 
 import (
@@ -10,20 +10,20 @@ import (
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/cli/screen"
-	"github.com/heliostat-io/heliostat/internal/raycluster"
 )
 
 // New returns the command `plan`.
 func New(env *kube.Env) *cobra.Command {
 	var output *kube.Output
 	command := &cobra.Command{
-		Use:   "plan NAME",
-		Short: "Show what the operator would write now for a RayCluster, and why",
-		Long: "Show what the operator would write now for a RayCluster, and why, without writing it. The plan is the operator's own, made " +
-			"from what stands in the API server at this moment with the operator's default settings. What an operator remembers, such as writes " +
-			"that were refused a moment ago, is not part of it. A RayCluster that is as it should be has an empty plan.",
+		Use:   "plan (NAME | TYPE/NAME)",
+		Short: "Show what the operator would write now, and why",
+		Long: "Show what the operator would write now for a Ray cluster, job, service or cron job, and why, without writing it. The plan is " +
+			"the operator's own, made from what stands in the API server at this moment with the operator's default settings. What an operator " +
+			"remembers, such as what Ray has said and which writes were refused a moment ago, is not known here: it is shown what Ray is asked, " +
+			"what is waited for, and what cannot be told. An object that is as it should be has an empty plan.",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: env.CompleteNames(kube.RayCluster),
+		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := reportOf(cmd.Context(), env, args[0])
 			if err != nil {
@@ -54,22 +54,19 @@ func reportOf(ctx context.Context, env *kube.Env, argument string) (report, erro
 	if err != nil {
 		return report{}, err
 	}
-	target, err := kube.ParseTarget(namespace, argument)
+	_, target, err := kube.Find(ctx, c, namespace, argument)
 	if err != nil {
 		return report{}, err
 	}
-	if target.Kind != kube.RayCluster {
-		return report{}, fmt.Errorf("there are plans for RayClusters only, not for a %s", target.Kind)
-	}
-	settings := raycluster.DefaultSettings()
-	snapshot, err := raycluster.Observe(ctx, indexed{c}, target.NamespacedName, settings, env.Now())
+	settings, err := defaults(c.RESTMapper())
 	if err != nil {
 		return report{}, err
 	}
-	if snapshot.Cluster == nil {
-		return report{}, fmt.Errorf("no %s %q in namespace %q", target.Kind, target.Name, target.Namespace)
+	outlook, err := settings.outlook(ctx, indexed{c}, target, env.Now())
+	if err != nil {
+		return report{}, err
 	}
-	return describe(target, raycluster.Plan(snapshot, settings, env.Now()))
+	return describe(target, outlook)
 }
 
 // isWarning tells whether an event needs an eye.

@@ -7,20 +7,41 @@ import (
 	"github.com/heliostat-io/heliostat/internal/cli/clitest"
 )
 
-func TestAPlanNamesEachWriteAndItsReason(t *testing.T) {
-	k := clitest.New(clitest.Load(t, "bare")...)
-	if code := k.Run(t, New, "bare"); code != 0 {
-		t.Fatalf("exit code %d: %s", code, k.ErrOut)
+// TestPlans shows each kind of object, in each format, on a screen that is wide and one that is narrow.
+func TestPlans(t *testing.T) {
+	for world, argument := range map[string]string{
+		"bare": "bare", "job-new": "job/train", "job-running": "job/train", "job-headless": "job/train", "service-running": "service/shop",
+		"cron": "cronjob/nightly",
+	} {
+		t.Run(world, func(t *testing.T) {
+			k := clitest.New(clitest.Load(t, world)...)
+			run := func(golden string, args ...string) {
+				t.Helper()
+				if code := k.Run(t, New, append([]string{argument}, args...)...); code != 0 {
+					t.Fatalf("exit code %d: %s", code, k.ErrOut)
+				}
+				clitest.Golden(t, world+golden, k.Out.String())
+			}
+			run(".txt")
+			run(".json", "-o", "json")
+			run(".yaml", "-o", "yaml")
+			t.Setenv("COLUMNS", "50")
+			run("-narrow.txt")
+		})
 	}
-	clitest.Golden(t, "bare.txt", k.Out.String())
-	k.Run(t, New, "bare", "-o", "json")
-	clitest.Golden(t, "bare.json", k.Out.String())
+}
+
+func TestANameAloneIsThatOfTheOnlyObject(t *testing.T) {
+	k := clitest.New(clitest.Load(t, "cron")...)
+	if code := k.Run(t, New, "nightly"); code != 0 || !strings.HasPrefix(k.Out.String(), "RayCronJob default/nightly") {
+		t.Errorf("exit code %d, it said %q %q", code, k.Out, k.ErrOut)
+	}
 }
 
 func TestThereIsNoPlan(t *testing.T) {
 	for argument, want := range map[string]string{
-		"nobody": `no RayCluster "nobody" in namespace "default"`,
-		"job/j":  "there are plans for RayClusters only",
+		"nobody": `"nobody" in namespace "default"`,
+		"job/j":  `no RayJob "j" in namespace "default"`,
 	} {
 		k := clitest.New()
 		if code := k.Run(t, New, argument); code != 2 || !strings.Contains(k.ErrOut.String(), want) {

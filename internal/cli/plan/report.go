@@ -21,6 +21,10 @@ type report struct {
 	Status *statusWrite `json:"status,omitempty"`
 	Writes []write      `json:"writes,omitempty"`
 	Events []event      `json:"events,omitempty"`
+	// Asks are the questions to Ray, Waits what must happen first, and Unknown what only the operator knows.
+	Asks    []string `json:"asks,omitempty"`
+	Waits   []string `json:"waits,omitempty"`
+	Unknown []string `json:"unknown,omitempty"`
 	// LookAgain is when the operator would look again by itself, for example "30s".
 	LookAgain string `json:"lookAgain,omitempty"`
 }
@@ -42,8 +46,8 @@ type event struct {
 	Note   string `json:"note"`
 }
 
-func describe(target kube.Target, p action.Plan) (report, error) {
-	r := report{Object: target.String()}
+func describe(target kube.Target, p action.Outlook) (report, error) {
+	r := report{Object: target.String(), Asks: p.Asks, Waits: p.Waits, Unknown: p.Unknown}
 	if p.LookAgain > 0 {
 		r.LookAgain = p.LookAgain.String()
 	}
@@ -109,10 +113,13 @@ func named(object client.Object) string {
 
 func (r report) text(style screen.Style) string {
 	var text strings.Builder
-	if r.Status == nil && len(r.Writes) == 0 {
-		text.WriteString(r.Object + ": nothing to write\n")
-	} else {
+	switch {
+	case r.Status != nil || len(r.Writes) > 0:
 		text.WriteString(style.Bold(r.Object) + " would be brought on by these writes:\n")
+	case len(r.Unknown) > 0:
+		text.WriteString(r.Object + ": no write is certain\n")
+	default:
+		text.WriteString(r.Object + ": nothing to write\n")
 	}
 	if r.Status != nil {
 		text.WriteString(style.Paragraph("  patch status  ", r.Status.Why))
@@ -126,6 +133,14 @@ func (r report) text(style screen.Style) string {
 			kind = style.Worrying(e.Type)
 		}
 		fmt.Fprintf(&text, "  event %s %s  %s\n", kind, e.Reason, e.Note)
+	}
+	for _, said := range []struct {
+		label     string
+		sentences []string
+	}{{"  asks  ", r.Asks}, {"  waits for  ", r.Waits}, {"  not known here  ", r.Unknown}} {
+		for _, sentence := range said.sentences {
+			text.WriteString(style.Paragraph(said.label, sentence))
+		}
 	}
 	if r.LookAgain != "" {
 		text.WriteString("It would look again after " + r.LookAgain + ".\n")

@@ -3,7 +3,9 @@ package screen
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 )
@@ -27,7 +29,7 @@ type Picture struct {
 func Watch(ctx context.Context, env *kube.Env, draw func(context.Context) (Picture, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := Picture{}
+	last, shown := Picture{}, drawing{}
 	for {
 		picture, err := draw(ctx)
 		switch {
@@ -38,7 +40,7 @@ func Watch(ctx context.Context, env *kube.Env, draw func(context.Context) (Pictu
 		case err != nil:
 			picture = Picture{Screen: last.Screen + "\n(" + err.Error() + ")\n", Line: err.Error()}
 		}
-		if err := show(env, picture, last); err != nil {
+		if shown, err = show(env, picture, last, shown); err != nil {
 			return err
 		}
 		last = picture
@@ -50,16 +52,58 @@ func Watch(ctx context.Context, env *kube.Env, draw func(context.Context) (Pictu
 	}
 }
 
-func show(env *kube.Env, picture, last Picture) error {
+// show writes a picture if it is another than the last one. It returns what is on the terminal now.
+func show(env *kube.Env, picture, last Picture, shown drawing) (drawing, error) {
 	text := ""
-	switch {
-	case kube.Terminal(env.Out) && picture.Screen != last.Screen:
-		text = clear + picture.Screen
-	case !kube.Terminal(env.Out) && picture.Line != last.Line:
+	now := shown
+	if kube.Terminal(env.Out) {
+		now.columns, now.rows = kube.Size(env.Out)
+		now.text = fit(picture.Screen, now.columns, now.rows)
+		// A terminal that has another size has moved what stood there.
+		if now != shown {
+			text = clear + now.text
+		}
+	} else if picture.Line != last.Line {
 		text = env.Now().Format(time.RFC3339) + " " + picture.Line + "\n"
 	}
 	if _, err := fmt.Fprint(env.Out, text); err != nil {
-		return fmt.Errorf("write the screen: %w", err)
+		return now, fmt.Errorf("write the screen: %w", err)
 	}
-	return nil
+	return now, nil
+}
+
+// drawing is what stands on a terminal of some size.
+type drawing struct {
+	text          string
+	columns, rows int
+}
+
+// fit returns as many of the first lines of a text as a screen has room for, and says how many are left out. Otherwise the
+// terminal would scroll the first lines away. A line that is wider than the screen takes several rows of it.
+func fit(text string, columns, rows int) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
+	lines = lines[:len(lines)-1]
+	// The cursor stands on the last row.
+	room, used, shown := rows-1, 0, 0
+	for i, line := range lines {
+		used += height(line, columns)
+		if used < room {
+			shown = i + 1
+		}
+	}
+	if used <= room || shown == 0 {
+		return text
+	}
+	return strings.Join(lines[:shown], "") + fmt.Sprintf("(%d more lines)\n", len(lines)-shown)
+}
+
+// height is how many rows of a screen a line takes.
+func height(line string, columns int) int {
+	// What sets colours takes no room.
+	plain := strings.NewReplacer(reset, "", bold, "", red, "", yellow, "", "\n", "").Replace(line)
+	width := utf8.RuneCountInString(plain)
+	if columns <= 0 || width == 0 {
+		return 1
+	}
+	return (width + columns - 1) / columns
 }

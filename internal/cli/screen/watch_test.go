@@ -88,3 +88,25 @@ func TestWatchOnATerminalDrawsInPlace(t *testing.T) {
 		t.Errorf("the terminal shows %q, want %q", got, want)
 	}
 }
+
+func TestFit(t *testing.T) {
+	five := "one\ntwo\nthree\nfour\nfive\n"
+	for name, test := range map[string]struct {
+		text          string
+		columns, rows int
+		want          string
+	}{
+		"all of it fits, with the cursor below": {five, 20, 6, five},
+		"one row is missing":                    {five, 20, 5, "one\ntwo\nthree\n(2 more lines)\n"},
+		"a long line takes two rows":            {"0123456789\n0123456789ab\nend\n", 10, 4, "0123456789\n(2 more lines)\n"},
+		"colours take no room":                  {"\x1b[31m0123456789\x1b[0m\nend\n", 10, 3, "\x1b[31m0123456789\x1b[0m\nend\n"},
+		"the size is not known":                 {five, 0, 0, five},
+		"there is no room for anything":         {five, 20, 1, five},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fit(test.text, test.columns, test.rows); got != test.want {
+				t.Errorf("it shows %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/cli/state"
 )
@@ -115,84 +112,12 @@ func (w *waiter) end(v verdict) error {
 
 // wait looks whenever the object changes, until there is a verdict.
 func (w *waiter) wait(ctx context.Context) (verdict, error) {
-	for {
-		v, err := w.watch(ctx)
-		if v != notYet || ctx.Err() != nil {
-			return v, ctx.Err()
-		}
-		if err != nil && !passing(err) {
-			return v, err
-		}
-		// The API server ends watches from time to time, and may be away for a while. A watch that ends at once must not become a
-		// hot loop.
-		select {
-		case <-ctx.Done():
-			return notYet, ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// passing tells whether an error is one that waiting may outlast: the API server did not answer, or not well.
-func passing(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return true
-	}
-	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err)
-}
-
-// watch opens a watch first and looks then, so that no change falls in between.
-func (w *waiter) watch(ctx context.Context) (verdict, error) {
-	watcher, err := w.client.Watch(ctx, listOf(w.target.Kind), client.InNamespace(w.target.Namespace), client.MatchingFields{"metadata.name": w.target.Name})
-	if err != nil {
-		return notYet, w.wrap(ctx, "watch", err)
-	}
-	defer watcher.Stop()
-	object := w.target.Kind.New()
-	err = w.client.Get(ctx, w.target.NamespacedName, object)
-	switch {
-	case apierrors.IsNotFound(err):
-		return w.judge(nil), nil
-	case err != nil:
-		return notYet, w.wrap(ctx, "read", err)
-	}
-	if v := w.judge(object); v != notYet {
-		return v, nil
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return notYet, ctx.Err()
-		case event, open := <-watcher.ResultChan():
-			if !open || event.Type == watch.Error {
-				return notYet, nil
-			}
-			if v := w.see(event); v != notYet {
-				return v, nil
-			}
-		}
-	}
-}
-
-// wrap says what was being done, and lets the end of the time through as it is.
-func (w *waiter) wrap(ctx context.Context, doing string, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%s %s: %w", doing, w.target, err)
-}
-
-func (w *waiter) see(event watch.Event) verdict {
-	object, ok := event.Object.(client.Object)
-	if !ok || object.GetName() != w.target.Name {
-		return notYet
-	}
-	if event.Type == watch.Deleted {
-		return w.judge(nil)
-	}
-	return w.judge(object)
+	v := notYet
+	err := kube.Follow(ctx, w.client, w.target, func(object client.Object) (bool, error) {
+		v = w.judge(object)
+		return v != notYet, nil
+	})
+	return v, err
 }
 
 // judge notes how the object is, and tells the user when that is new.
@@ -211,17 +136,4 @@ func (w *waiter) judge(object client.Object) verdict {
 		_, _ = fmt.Fprintf(w.env.ErrOut, "%s is %s\n", w.target, now)
 	}
 	return w.goal(object)
-}
-
-func listOf(kind kube.Kind) client.ObjectList {
-	switch kind {
-	case kube.RayJob:
-		return &rayv1.RayJobList{}
-	case kube.RayService:
-		return &rayv1.RayServiceList{}
-	case kube.RayCronJob:
-		return &rayv1.RayCronJobList{}
-	default:
-		return &rayv1.RayClusterList{}
-	}
 }

@@ -1,4 +1,5 @@
-package operator
+// Package settings picks from the configuration of the operator what each controller depends on.
+package settings
 
 import (
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"github.com/heliostat-io/heliostat/internal/rayservice"
 )
 
-// clusterSettings picks what shapes the objects of RayClusters. The mapper tells whether Kubernetes is OpenShift.
-func clusterSettings(cfg config.Config, version string, mapper meta.RESTMapper) (raycluster.Settings, error) {
+// Clusters picks what shapes the objects of RayClusters. The mapper tells whether Kubernetes is OpenShift.
+func Clusters(cfg config.Config, version string, mapper meta.RESTMapper) (raycluster.Settings, error) {
 	env := cfg.Environment
 	routes := !env.IngressOnOpenShift
 	if routes {
@@ -45,8 +46,8 @@ func clusterSettings(cfg config.Config, version string, mapper meta.RESTMapper) 
 	}, nil
 }
 
-// jobSettings picks what matters to RayJobs.
-func jobSettings(cfg config.Config) rayjob.Settings {
+// Jobs picks what matters to RayJobs.
+func Jobs(cfg config.Config) rayjob.Settings {
 	return rayjob.Settings{
 		ClusterDomain:        cfg.Environment.ClusterDomain,
 		LoginShell:           cfg.Environment.LoginShell,
@@ -57,8 +58,8 @@ func jobSettings(cfg config.Config) rayjob.Settings {
 	}
 }
 
-// serviceSettings picks what matters to RayServices.
-func serviceSettings(cfg config.Config, clusters raycluster.Settings, gateways bool) rayservice.Settings {
+// Services picks what matters to RayServices.
+func Services(cfg config.Config, clusters raycluster.Settings, gateways bool) rayservice.Settings {
 	return rayservice.Settings{
 		Clusters:      clusters,
 		ZeroDowntime:  cfg.Environment.ZeroDowntime,
@@ -68,8 +69,8 @@ func serviceSettings(cfg config.Config, clusters raycluster.Settings, gateways b
 	}
 }
 
-// gatewayAPI tells whether Gateways and HTTPRoutes can be made. An API that is installed later is noticed with the next start.
-func gatewayAPI(cfg config.Config, mapper meta.RESTMapper) (bool, error) {
+// GatewayAPI tells whether Gateways and HTTPRoutes can be made. An API that is installed later is noticed with the next start.
+func GatewayAPI(cfg config.Config, mapper meta.RESTMapper) (bool, error) {
 	if !cfg.FeatureGates.Enabled(config.RayServiceIncrementalUpgrade) {
 		return false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,8 @@ type Executor struct {
 	Gate leadership.Gate
 	// Fenced is called when the API server refused a write because this replica is not the holder. It may be nil.
 	Fenced func()
+	// Denied is called when the API server refused a write because the operator lacks a right. It may be nil.
+	Denied func()
 	// Events receives what users must notice.
 	Events events.EventRecorder
 	// Told is called for each event that was handed to Events. It may be nil.
@@ -50,6 +53,11 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 	var result Result
 	if plan.Status != nil {
 		if err := e.writeStatus(ctx, *plan.Status); err != nil {
+			if right, lacks := lacking(err); lacks {
+				// No condition can say it.
+				e.tell(owner, Event{Type: corev1.EventTypeWarning, Reason: "FailedToWriteStatus", Action: "WriteStatus",
+					Note: err.Error() + mustAllow(right)})
+			}
 			return result, fmt.Errorf("write the status of %s: %w", describeObject(e.Client.Scheme(), plan.Status.Object), err)
 		}
 	}
@@ -93,7 +101,7 @@ func (e *Executor) do(ctx context.Context, a Action) error {
 		return err
 	}
 	defer done()
-	return e.fenced(e.write(write, a))
+	return e.answered(e.write(write, a))
 }
 
 func (e *Executor) write(ctx context.Context, a Action) error {
@@ -113,6 +121,14 @@ func (e *Executor) write(ctx context.Context, a Action) error {
 	default:
 		return fmt.Errorf("unknown action %T", a)
 	}
+}
+
+// answered looks at why a write was refused, if it was.
+func (e *Executor) answered(err error) error {
+	if _, lacks := lacking(err); lacks && e.Denied != nil {
+		e.Denied()
+	}
+	return e.fenced(err)
 }
 
 // fenced makes a refusal by the fence what it is: no failure of the write, but the end of the term.
@@ -297,7 +313,7 @@ func (e *Executor) writeStatus(ctx context.Context, s StatusWrite) error {
 	defer done()
 	patch := client.MergeFromWithOptions(s.Base, client.MergeFromWithOptimisticLock{})
 	written := copyOf(s.Object)
-	if err := e.fenced(e.Client.Status().Patch(write, written, patch)); err != nil {
+	if err := e.answered(e.Client.Status().Patch(write, written, patch)); err != nil {
 		if outcomeUnknown(err) {
 			written = copyOf(s.Object)
 			written.SetResourceVersion("")

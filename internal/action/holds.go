@@ -25,7 +25,7 @@ const (
 type Hold struct {
 	// Reason is the reason of the failure's event, for example FailedToCreateWorkerPod.
 	Reason string
-	// Message is the API server's own text.
+	// Message is the API server's own text, and what has to be done where that is a right to be granted.
 	Message string
 	// Collision tells that something of someone else stands under the wanted name.
 	Collision bool
@@ -140,10 +140,13 @@ func (h *Holds) Forget(owner types.UID) {
 	delete(h.byOwner, owner)
 }
 
-// messageOf is the text of a failure. The name of a Pod is shortened to what all lives of its slot have in common, so that
+// messageOf is the text of a failure, and of a missing right also who must grant it. The name of a Pod is shortened to what all lives of its slot have in common, so that
 // the text of the next try is the same.
 func messageOf(f Failure) string {
 	text := f.Err.Error()
+	if right, lacks := lacking(f.Err); lacks {
+		text += mustAllow(right)
+	}
 	create, isCreate := f.Action.(Create)
 	if !isCreate {
 		return text

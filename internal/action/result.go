@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/heliostat-io/heliostat/internal/leadership"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // ErrCollision says that an object of the wanted name exists which is not ours. It was left as it is.
@@ -31,6 +32,20 @@ type Failure struct {
 // validation, rights): trying again at once, or with a sibling, cannot help.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// lacking is the right that the operator lacks, if that is why the API server refused something. Quotas, policies and the fence
+// refuse with the same status, and other words.
+func lacking(err error) (rights.Right, bool) {
+	if !apierrors.IsForbidden(err) {
+		return rights.Right{}, false
+	}
+	return rights.Denied(err.Error())
+}
+
+// mustAllow is what an administrator has to do about a missing right.
+func mustAllow(right rights.Right) string {
+	return fmt.Sprintf("; %s must allow it: %s", right.Role(), right.Question())
 }
 
 // Result is what became of a plan.

@@ -9,17 +9,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
-)
-
-const (
-	// manyTransitions is the number of holders from which on a Lease that has just changed hands counts as contested.
-	manyTransitions = 5
-	// justChanged is how long ago that was at most.
-	justChanged = 10 * time.Minute
 )
 
 // operatorRules are about the operator itself.
@@ -95,7 +87,7 @@ func operatorUnavailable(s *Snapshot) []Finding {
 // operatorNoLeader is silent where there is no Lease: a single replica needs none.
 func operatorNoLeader(s *Snapshot) []Finding {
 	leases := s.Operator.Leases
-	led := func(l *coordinationv1.Lease) bool { return s.held(l) }
+	led := func(l *coordinationv1.Lease) bool { return s.StandingOf(l) != LeaseExpired }
 	if len(leases) == 0 || len(s.Operator.Deployments) == 0 || len(operatorUnavailable(s)) > 0 || slices.ContainsFunc(leases, led) {
 		return nil
 	}
@@ -109,44 +101,10 @@ func operatorNoLeader(s *Snapshot) []Finding {
 			lease.Namespace)}}
 }
 
-// skew is by how much the clocks of a user and of the operator may differ.
-const skew = 2 * time.Minute
-
-// held tells whether a Lease has a holder that renews it. One that was released or created just now is on its way.
-func (s *Snapshot) held(l *coordinationv1.Lease) bool {
-	duration := 15 * time.Second
-	if l.Spec.LeaseDurationSeconds != nil {
-		duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-	}
-	return l.Spec.RenewTime != nil && s.Now.Sub(l.Spec.RenewTime.Time) <= 2*duration+skew
-}
-
-// often tells whether a Lease changes hands more than once an hour. Each upgrade of the operator and each drained node is one change, so
-// over months many are well.
-func (s *Snapshot) often(l *coordinationv1.Lease) bool {
-	if l.Spec.LeaseTransitions == nil || l.CreationTimestamp.IsZero() || *l.Spec.LeaseTransitions < manyTransitions {
-		return false
-	}
-	return float64(*l.Spec.LeaseTransitions) > s.Now.Sub(l.CreationTimestamp.Time).Hours()
-}
-
-// newlyMade tells whether the holder of a Lease is a Pod that was made just now and has not restarted, as after an upgrade. The operator
-// names itself by its Pod and the time of its start.
-func (s *Snapshot) newlyMade(l *coordinationv1.Lease) bool {
-	if l.Spec.HolderIdentity == nil {
-		return false
-	}
-	name, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
-	pod := named(s.Operator.Pods, name)
-	restarted := func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 }
-	return pod != nil && s.youngerThan(pod.CreationTimestamp, justChanged) && !slices.ContainsFunc(pod.Status.ContainerStatuses, restarted)
-}
-
 func leaseContested(s *Snapshot) []Finding {
 	var findings []Finding
 	for _, l := range s.Operator.Leases {
-		taken := l.Spec.AcquireTime
-		if !s.often(l) || taken == nil || s.Now.Sub(taken.Time) >= justChanged || !s.held(l) || s.newlyMade(l) {
+		if s.StandingOf(l) != LeaseContested {
 			continue
 		}
 		findings = append(findings, Finding{Reason: "LeaseContested", Object: fmt.Sprintf("Lease %s/%s", l.Namespace, l.Name),
@@ -192,7 +150,7 @@ func kindNotInstalled(s *Snapshot) []Finding {
 
 // crdOlder knows only what Heliostat's own schema has to hold, so it is silent where another operator runs.
 func crdOlder(s *Snapshot) []Finding {
-	if !slices.ContainsFunc(s.Operator.Deployments, isHeliostat) {
+	if !slices.ContainsFunc(s.Operator.Deployments, IsHeliostat) {
 		return nil
 	}
 	var findings []Finding
@@ -216,7 +174,8 @@ func crdOlder(s *Snapshot) []Finding {
 	return findings
 }
 
-func isHeliostat(d *appsv1.Deployment) bool {
+// IsHeliostat tells whether a Deployment runs Heliostat, and not KubeRay.
+func IsHeliostat(d *appsv1.Deployment) bool {
 	if strings.Contains(d.Name, "heliostat") {
 		return true
 	}
@@ -280,7 +239,7 @@ func statusNotObserved(s *Snapshot) []Finding {
 // status tells, and that not for a RayCronJob, which has none before its first run.
 func (s *Snapshot) unseen(o object) bool {
 	says := slices.ContainsFunc(o.conditions, func(c metav1.Condition) bool { return c.Type == rayv1.ConditionValid }) ||
-		slices.ContainsFunc(s.Operator.Deployments, isHeliostat)
+		slices.ContainsFunc(s.Operator.Deployments, IsHeliostat)
 	if says {
 		return o.observed < o.meta.Generation
 	}

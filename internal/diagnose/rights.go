@@ -1,12 +1,14 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // rightsRules are about what the API server refuses, and about the rights of operator and autoscaler.
@@ -54,43 +56,45 @@ func (s *Snapshot) refused(kind refusalKind) []refusal {
 	return slices.DeleteFunc(s.refusals(), func(r refusal) bool { return r.kind != kind })
 }
 
+// mostNamed is how many missing rights a finding names before it counts.
+const mostNamed = 6
+
+// operatorForbidden tells of writes that were refused, and in one finding of all other rights that the operator lacks.
 func operatorForbidden(s *Snapshot) []Finding {
 	var findings []Finding
-	told := map[string]bool{}
-	add := func(object, message string, missing right) {
-		if told[missing.String()] {
-			return
-		}
-		told[missing.String()] = true
-		findings = append(findings, Finding{Reason: "Forbidden", Object: object, Message: message,
-			Cause: fmt.Sprintf("The account %s may not %s.", account(missing), missing),
-			Next: fmt.Sprintf("Install the RBAC objects of the operator's chart again (rbacEnable=true), or grant the "+
-				"right by hand; "+
-				"\"%s\" must then answer yes.", missing.canI())})
-	}
+	var told []rights.Right
 	for _, r := range s.refused(refusedByRBAC) {
-		if missing, ok := deniedRight(r.text); ok {
-			add(r.object, r.text, missing)
+		missing, ok := rights.Denied(r.text)
+		if !ok {
+			findings = append(findings, Finding{Reason: "Forbidden", Object: r.object, Message: r.text})
 			continue
 		}
-		findings = append(findings, Finding{Reason: "Forbidden", Object: r.object, Message: r.text})
-	}
-	for _, attributes := range s.Operator.Refused {
-		resource := attributes.Resource
-		if attributes.Subresource != "" {
-			resource += "/" + attributes.Subresource
+		if !slices.ContainsFunc(told, missing.Same) {
+			findings = append(findings, forbidden(r.object, r.text, []rights.Right{missing}))
 		}
-		missing := right{verb: attributes.Verb, resource: resource, group: attributes.Group, namespace: attributes.Namespace}
-		add(s.operatorName(), "the API server says that it may not "+missing.String(), missing)
+		told = append(told, missing)
+	}
+	others := slices.DeleteFunc(slices.Clone(s.Operator.Refused), func(r rights.Right) bool {
+		return slices.ContainsFunc(told, func(t rights.Right) bool {
+			if r.Namespace == "" {
+				t.Namespace = "" // what is missing everywhere is missing there
+			}
+			return r.Same(t)
+		})
+	})
+	if len(others) > 0 {
+		message := "the API server says that it may not " + rights.Names(others, mostNamed)
+		findings = append(findings, forbidden(s.operatorName(), message, others))
 	}
 	return findings
 }
 
-func account(r right) string {
-	if r.user == "" {
-		return "of the operator"
-	}
-	return r.user
+func forbidden(object, message string, missing []rights.Right) Finding {
+	first := missing[0]
+	return Finding{Reason: "Forbidden", Object: object, Message: message,
+		Cause: fmt.Sprintf("The account %s may not %s.", cmp.Or(first.User, "of the operator"), rights.Names(missing, mostNamed)),
+		Next: fmt.Sprintf("Install the RBAC objects of the operator's chart again (rbacEnable=true), or allow it by hand in %s; \"%s\" must "+
+			"then answer yes.", first.Role(), first.Question())}
 }
 
 func ownerReferenceRefused(s *Snapshot) []Finding {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 const (
@@ -102,12 +102,20 @@ func TestRefusals(t *testing.T) {
 			s.Events = []corev1.Event{event("Job", "train", "FailedCreate", quotaText, time.Minute)}
 		}, nil},
 		"a right that the API server denies when asked": {func(s *Snapshot) {
-			s.Operator.Refused = []authorizationv1.ResourceAttributes{{Verb: "update", Group: "ray.io", Resource: "rayclusters", Subresource: "status"}}
+			s.Operator.Refused = []rights.Right{{Verb: "update", Group: "ray.io", Resource: "rayclusters/status"}}
 		}, []string{"operator-forbidden Deployment ray-system/heliostat"}},
 		"a right that both tell of": {func(s *Snapshot) {
 			refusedWith(forbiddenText)(s)
-			s.Operator.Refused = []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "pods", Namespace: "ns"}}
+			s.Operator.Refused = []rights.Right{{Verb: "create", Resource: "pods", Namespace: "ns"}}
 		}, []string{"operator-forbidden RayCluster demo"}},
+		"a right for one namespace that is missing everywhere": {func(s *Snapshot) {
+			refusedWith(forbiddenText)(s)
+			s.Operator.Refused = []rights.Right{{Verb: "create", Resource: "pods"}}
+		}, []string{"operator-forbidden RayCluster demo"}},
+		"a refused write, and other rights that are missing": {func(s *Snapshot) {
+			refusedWith(forbiddenText)(s)
+			s.Operator.Refused = []rights.Right{{Verb: "create", Resource: "pods", Namespace: "ns"}, {Verb: "delete", Resource: "pods", Namespace: "ns"}}
+		}, []string{"operator-forbidden Deployment ray-system/heliostat", "operator-forbidden RayCluster demo"}},
 		"a quota, which the owner repeats": {func(s *Snapshot) {
 			refusedWith(quotaText)(s)
 			set(&s.Jobs[0].Status.Conditions, rayv1.ConditionStalled, "True", "FailedCreateWorkerPod", "RayCluster demo: "+quotaText)
@@ -136,11 +144,32 @@ func TestRefusalsNameWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestRightsAreAskedFor(t *testing.T) {
-	r := right{user: "system:serviceaccount:a:b", verb: "patch", resource: "rayclusters/status", group: "ray.io", namespace: "ns"}
-	want := "kubectl auth can-i patch rayclusters.ray.io --subresource=status -n ns --as=system:serviceaccount:a:b"
-	if got := r.canI(); got != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestMissingRightsOfTheOperatorAreNamed(t *testing.T) {
+	const user = "system:serviceaccount:ray-system:heliostat"
+	finalizers := rights.Right{User: user, Verb: "update", Group: "ray.io", Resource: "rayclusters/finalizers", Namespace: "ns"}
+	pods := func(verb string) rights.Right { return rights.Right{User: user, Verb: verb, Resource: "pods"} }
+	for name, tc := range map[string]struct {
+		refused     []rights.Right
+		cause, next string
+	}{
+		"what OwnerReferencesPermissionEnforcement asks for, in one namespace": {[]rights.Right{finalizers},
+			"The account " + user + " may not update rayclusters/finalizers.ray.io in namespace ns.",
+			"Install the RBAC objects of the operator's chart again (rbacEnable=true), or allow it by hand in the operator's ClusterRole, or its " +
+				"Role in namespace ns; \"kubectl auth can-i update rayclusters.ray.io --subresource=finalizers -n ns --as=" + user +
+				"\" must then answer yes."},
+		"several verbs in all namespaces": {[]rights.Right{pods("create"), pods("delete"), finalizers},
+			"The account " + user + " may not create, delete pods in all namespaces; update rayclusters/finalizers.ray.io in namespace ns.",
+			"Install the RBAC objects of the operator's chart again (rbacEnable=true), or allow it by hand in the operator's ClusterRole; " +
+				"\"kubectl auth can-i create pods -A --as=" + user + "\" must then answer yes."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := healthy()
+			s.Operator.Refused = tc.refused
+			found := Findings(s)
+			if len(found) != 1 || found[0].ID != "operator-forbidden" || found[0].Cause != tc.cause || found[0].Next != tc.next {
+				t.Errorf("got %+v\nwant cause %q\nand next step %q", found, tc.cause, tc.next)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // Snapshot is all that the rules about whole objects may know: one object of ray.io/v1, all that belongs to it, and what
@@ -91,8 +91,9 @@ type Operator struct {
 	// CRDFields are the top-level fields of spec in the ray.io/v1 schema of each kind, as the API server has it. A kind that
 	// is not installed is absent.
 	CRDFields map[string][]string
-	// Refused are access reviews for the operator's service account that were answered with no.
-	Refused []authorizationv1.ResourceAttributes
+	// Refused are the rights that the operator needs and that its service account does not have, as the API server says when it
+	// is asked.
+	Refused []rights.Right
 }
 
 // Dashboard is the answer of a dashboard, asked through the API server.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,6 +52,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/raycronjob"
 	"github.com/heliostat-io/heliostat/internal/rayjob"
 	"github.com/heliostat-io/heliostat/internal/rayservice"
+	"github.com/heliostat-io/heliostat/internal/rights/selfcheck"
 	"github.com/heliostat-io/heliostat/internal/wake"
 )
 
@@ -105,6 +107,11 @@ func Run(ctx context.Context, cfg config.Config, options Options) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
+	checking, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { w.rights.Run(checking) })
+	defer background.Wait()
+	defer stop()
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the operator: %w", err)
 	}
@@ -215,6 +222,8 @@ type wiring struct {
 	gateways bool
 	// crons is nil while the feature gate is off.
 	crons *raycronjob.Reconciler
+	// rights finds out which rights are missing.
+	rights *selfcheck.Checker
 }
 
 // connect registers everything that runs with the manager.
@@ -228,6 +237,9 @@ func (w *wiring) connect(ctx context.Context) error {
 		return err
 	}
 	if w.gateways, err = settings.GatewayAPI(w.cfg, w.mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	if w.rights, err = w.checkOfRights(registerer, forClusters); err != nil {
 		return err
 	}
 	gate, fenced, err := w.election(ctx, registerer, forClusters)
@@ -247,7 +259,7 @@ func (w *wiring) connect(ctx context.Context) error {
 			made = action.NewMade(w.clock)
 		}
 		return &action.Executor{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced,
+			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Gate: gate, Fenced: fenced, Denied: w.rights.Suspect,
 			Events: w.mgr.GetEventRecorder(controller), Told: told.Count, Ray: w.sender, Made: made, Parallel: parallelWrites,
 		}
 	}

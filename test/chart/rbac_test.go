@@ -10,6 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	operator "github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // operatorRights are all rights of the operator with default values. Whoever adds one says in the chart's README what it
@@ -118,6 +121,89 @@ func TestRightsAreExactlyThese(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheOperatorAsksForWhatTheChartGrants compares the list by which the operator and the plugin ask for rights with the roles of the
+// chart: all that can be in use is granted, and nothing is granted that nobody asks for.
+func TestTheOperatorAsksForWhatTheChartGrants(t *testing.T) {
+	lease := operator.Lease{Namespace: releaseNamespace, Name: "ray-operator-leader"}
+	all := operator.Use{Home: releaseNamespace, Lease: lease, Fence: true, Proxy: true, CronJobs: true, Gateways: true, Routes: true}
+	less := func(change func(*operator.Use)) operator.Use {
+		use := all
+		change(&use)
+		return use
+	}
+	const proxy = "useKubernetesProxy: true"
+	for name, tc := range map[string]struct {
+		values string
+		use    operator.Use
+		// unasked are granted and not asked for, because the chart does not know what is in use.
+		unasked int
+	}{
+		"given everything":      {proxy, all, 0},
+		"given no proxy":        {"", less(func(use *operator.Use) { use.Proxy = false }), 0},
+		"given no RayCronJobs":  {proxy, less(func(use *operator.Use) { use.CronJobs = false }), 5},
+		"given no Gateway API":  {proxy, less(func(use *operator.Use) { use.Gateways = false }), 12},
+		"given no OpenShift":    {proxy, less(func(use *operator.Use) { use.Routes = false }), 6},
+		"given no fence needed": {proxy, less(func(use *operator.Use) { use.Fence = false }), 4},
+		"given two namespaces": {"{singleNamespaceInstall: true, watchNamespace: [a, b], fencing: required, " + proxy + "}",
+			less(func(use *operator.Use) { use.Namespaces = []string{"a", "b"} }), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			granted := map[operator.Right]bool{}
+			for _, right := range grantedBy(t, render(t, tc.values)) {
+				granted[right] = true
+			}
+			for _, right := range operator.Needed(tc.use) {
+				if !granted[right] {
+					t.Errorf("the chart does not let it %s", right)
+				}
+				delete(granted, right)
+			}
+			if len(granted) != tc.unasked {
+				t.Errorf("%d rights are granted and not asked for, want %d: %v", len(granted), tc.unasked, granted)
+			}
+		})
+	}
+}
+
+// grantedBy are the single rights that the roles of the operator give, without those for a namespace that hold in all.
+func grantedBy(t *testing.T, r rendered) []operator.Right {
+	t.Helper()
+	var all []operator.Right
+	for _, object := range r.objects {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" || !strings.Contains(object.GetName(), "kuberay-operator") {
+			continue
+		}
+		var role rbacv1.ClusterRole // a Role has the same fields that count here
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			all = append(all, single(rule, object.GetNamespace())...)
+		}
+	}
+	return slices.DeleteFunc(all, func(right operator.Right) bool {
+		everywhere := right
+		everywhere.Namespace = ""
+		return right.Namespace != "" && slices.Contains(all, everywhere)
+	})
+}
+
+func single(rule rbacv1.PolicyRule, namespace string) []operator.Right {
+	var all []operator.Right
+	for _, verb := range rule.Verbs {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				right := operator.Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace}
+				if len(rule.ResourceNames) > 0 {
+					right.Name = rule.ResourceNames[0]
+				}
+				all = append(all, right)
+			}
+		}
+	}
+	return all
 }
 
 func TestBindingsNameTheServiceAccount(t *testing.T) {

@@ -89,7 +89,7 @@ func (a Audited) Resource() string {
 
 // Fenced tells whether the request is one that the fence is for.
 func (a Audited) Fenced() bool {
-	return !slices.Contains([]string{"leases", "holders", "events", "selfsubjectreviews"}, a.Resource())
+	return !slices.Contains([]string{"leases", "holders", "events", "selfsubjectreviews", "selfsubjectaccessreviews"}, a.Resource())
 }
 
 // Of returns the requests by which the account wanted to change something, in the order in which they came.

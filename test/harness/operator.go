@@ -2,8 +2,10 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -111,12 +113,20 @@ func (o *Operator) Stop() {
 	o.log.end()
 }
 
+// Says tells whether the operator has said so in its log.
+func (o *Operator) Says(text string) bool {
+	o.log.mu.Lock()
+	defer o.log.mu.Unlock()
+	return strings.Contains(o.log.said.String(), text)
+}
+
 // testLog writes to the log of a test until the operator has ended: controller-runtime leaves a goroutine behind that
 // has a last word, and a test that is over takes none.
 type testLog struct {
 	testing.TB
 	mu    sync.Mutex
 	ended bool
+	said  strings.Builder
 }
 
 // Log writes one line.
@@ -126,6 +136,7 @@ func (l *testLog) Log(args ...any) {
 	defer l.mu.Unlock()
 	if !l.ended {
 		l.TB.Log(args...)
+		fmt.Fprintln(&l.said, args...)
 	}
 }
 

@@ -23,7 +23,7 @@ type Request struct {
 	Code int
 }
 
-// Traffic are the requests of one operator, without those that it makes to become or stay the leader.
+// Traffic are the requests of one operator, without those that it makes to become or stay the leader, and to learn its rights.
 type Traffic struct {
 	mu       sync.Mutex
 	requests []Request
@@ -38,7 +38,7 @@ func (t *Traffic) record(next http.RoundTripper) http.RoundTripper {
 		}
 		seen := parse(request)
 		seen.Code = answer.StatusCode
-		if !strings.Contains(request.UserAgent(), "leader-election") {
+		if agent := request.UserAgent(); !strings.Contains(agent, "leader-election") && !strings.Contains(agent, "rights-check") {
 			t.mu.Lock()
 			t.requests = append(t.requests, seen)
 			t.mu.Unlock()

@@ -39,6 +39,7 @@ func TestOneWriter(t *testing.T) {
 		"a deleted lease begins a new term":                                               leaseDeleted,
 		"all that the operator makes is behind the fence":                                 allIsFenced,
 		"only a Pod can become the holder, and only itself":                               holderProtectsItself,
+		"a replica that stands by asks for its rights":                                    standbyLearnsItsRights,
 		"running clusters survive three minutes without an API server":                    apiServerAway,
 	} {
 		t.Run(name, func(t *testing.T) {

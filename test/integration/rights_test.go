@@ -1,13 +1,17 @@
 package integration
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +64,141 @@ func TestRightsOfTheChartSuffice(t *testing.T) {
 		_ = c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "demo"}, binding)
 		return binding.Subjects
 	}).Should(HaveLen(2))
+}
+
+// TestAMissingRightIsNamed takes one right of the chart away from an operator: it says so itself, before and after it wants to
+// make use of it, and so does the plugin.
+func TestAMissingRightIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	c, _ := harness.Connect(t)
+	installed := c.Install(t)
+	ns, ray := installed.Namespace, plugin(t, c, installed.Namespace)
+	role := &rbacv1.Role{}
+	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "operator"}, role)).To(Succeed())
+	whole := role.DeepCopy().Rules
+	role.Rules = withoutRight(whole, "pods", "create")
+	g.Expect(c.Update(t.Context(), role)).To(Succeed())
+	deployment := operatorDeployment(ns)
+	g.Expect(c.Create(t.Context(), deployment)).To(Succeed())
+	t.Cleanup(func() { _ = c.Delete(context.Background(), deployment) })
+	operator := c.Run(t, ns, harness.Alone(), harness.Transport(func(next http.RoundTripper) http.RoundTripper {
+		return as{user: installed.User(), next: next}
+	}))
+
+	const right = "create pods in namespace "
+	g.Eventually(func() bool { return operator.Says(right + ns) }).Should(BeTrue(), "the log does not name the right")
+	g.Eventually(func() []string { return missingRights(t, operator) }).Should(Equal([]string{"create /pods " + ns}))
+	g.Eventually(func() []string { return notesAbout(t, c, ns, "RightsMissing") }).Should(ContainElement(ContainSubstring(right + ns)))
+	cluster := harness.NewCluster(ns, "demo")
+	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
+	g.Eventually(func() metav1.Condition { return c.Condition(t, cluster, rayv1.ConditionPodsHealthy) }).Should(HaveField("Message", And(
+		ContainSubstring(`cannot create resource "pods"`),
+		ContainSubstring("the operator's ClusterRole, or its Role in namespace "+ns+" must allow it: kubectl auth can-i create pods -n "+ns))))
+	g.Expect(ray("check").Out).To(And(MatchRegexp("operator's rights +bad +it may not "+right+ns), ContainSubstring("operator-forbidden: Deployment "+ns)))
+	g.Expect(ray("diagnose", "demo")).To(And(HaveField("Code", 1), HaveField("Out", And(
+		ContainSubstring("operator-forbidden (blocking)"), MatchRegexp(`may not create pods in namespace\s+`+ns)))))
+
+	role.Rules = whole
+	g.Expect(c.Update(t.Context(), role)).To(Succeed())
+	g.Eventually(func() []string { return missingRights(t, operator) }).Should(BeEmpty())
+	c.BecomesReady(t, cluster)
+	g.Expect(ray("check").Out).To(And(MatchRegexp("operator's rights +ok "), Not(ContainSubstring("operator-forbidden"))))
+	g.Expect(ray("diagnose", "demo").Out).ToNot(ContainSubstring("operator-forbidden"))
+}
+
+// withoutRight are rules without a verb on a resource of the core group.
+func withoutRight(rules []rbacv1.PolicyRule, resource, verb string) []rbacv1.PolicyRule {
+	var left []rbacv1.PolicyRule
+	for _, rule := range rules {
+		i := slices.Index(rule.Resources, resource)
+		if i < 0 || !slices.Contains(rule.APIGroups, "") {
+			left = append(left, rule)
+			continue
+		}
+		others, one := rule.DeepCopy(), rule.DeepCopy()
+		others.Resources = slices.Delete(others.Resources, i, i+1)
+		one.Resources = []string{resource}
+		one.Verbs = slices.DeleteFunc(one.Verbs, func(v string) bool { return v == verb })
+		left = append(left, *one)
+		if len(others.Resources) > 0 {
+			left = append(left, *others)
+		}
+	}
+	return left
+}
+
+// operatorDeployment is what the plugin finds an operator by that watches one namespace. Nobody makes its Pods.
+func operatorDeployment(ns string) *appsv1.Deployment {
+	labels := map[string]string{rayv1.LabelAppName: "heliostat"}
+	template := harness.PodTemplate("operator")
+	template.Labels = labels
+	template.Spec.ServiceAccountName = "operator"
+	template.Spec.Containers[0].Args = []string{"--watch-namespace=" + ns, "--enable-leader-election=false"}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "heliostat", Labels: labels},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}
+}
+
+// missingRights are the series of the operator's metric.
+func missingRights(t *testing.T, operator *harness.Operator) []string {
+	t.Helper()
+	families, err := operator.Metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, family := range families {
+		if family.GetName() != "heliostat_missing_rights" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range series.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			missing = append(missing, labels["verb"]+" "+labels["group"]+"/"+labels["resource"]+" "+labels["namespace"])
+		}
+	}
+	return missing
+}
+
+// notesAbout are the notes of the events with a reason in a namespace.
+func notesAbout(t *testing.T, c harness.Cluster, ns, reason string) []string {
+	t.Helper()
+	events := &eventsv1.EventList{}
+	if err := c.List(t.Context(), events, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	for _, event := range events.Items {
+		if event.Reason == reason {
+			notes = append(notes, event.Note)
+		}
+	}
+	return notes
+}
+
+// standbyLearnsItsRights: reviews of access write nothing, so no term is needed for them, and the fence lets them pass.
+func standbyLearnsItsRights(t *testing.T, s stage) {
+	g := NewWithT(t)
+	p := s.pair(t, true)
+	asked := func(replica *harness.Replica) (accepted, other int) {
+		for _, request := range s.log.Of(t, p.User()) {
+			switch {
+			case request.Resource() != "selfsubjectaccessreviews" || request.Pod() != replica.UID():
+			case request.Accepted():
+				accepted++
+			default:
+				other++
+			}
+		}
+		return accepted, other
+	}
+	for _, replica := range []*harness.Replica{p.first, p.second} {
+		g.Eventually(func() int { accepted, _ := asked(replica); return accepted }).Should(BeNumerically(">", 80))
+		_, other := asked(replica)
+		g.Expect(other).To(BeZero(), "%s is not answered", replica.Pod.Name)
+		g.Expect(replica.Says("lacks a right")).To(BeFalse(), "the rights of the chart do not suffice")
+	}
 }
 
 // chartRights lets an operator do what the chart allows it in a namespace, and nothing else.

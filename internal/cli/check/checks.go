@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +16,8 @@ import (
 	"github.com/heliostat-io/heliostat/api/heliostat/v1alpha1"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/diagnose/gather"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // checks are the outcomes of all checks, in the order in which one thing needs the other.
@@ -25,7 +25,8 @@ func checks(ctx context.Context, env *kube.Env, s *diagnose.Snapshot) []line {
 	lines := []line{kinds(s)}
 	lines = append(lines, deployments(s)...)
 	lines = append(lines, leader(s), fence(ctx, env))
-	return append(lines, rights(ctx, env)...)
+	lines = append(lines, operatorRights(s)...)
+	return append(lines, yourRights(ctx, env)...)
 }
 
 // kinds tells which kinds of ray.io/v1 the API server serves.
@@ -84,33 +85,22 @@ func deployment(d *appsv1.Deployment) line {
 
 // leader tells whether a replica holds the Lease.
 func leader(s *diagnose.Snapshot) line {
-	if len(s.Operator.Leases) == 0 {
+	lease := s.Operator.LatestLease()
+	if lease == nil {
 		// With leader election switched off there is none.
 		return line{checkLeader, unknown, "there is no Lease"}
 	}
-	lease := slices.MaxFunc(s.Operator.Leases, func(a, b *coordinationv1.Lease) int { return renewed(a).Compare(renewed(b)) })
-	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-	detail := fmt.Sprintf("%s/%s is held by %s", lease.Namespace, lease.Name, holder)
-	if holder == "" || expired(lease, s.Now) {
-		return line{checkLeader, bad, fmt.Sprintf("nobody holds Lease %s/%s", lease.Namespace, lease.Name)}
+	name := lease.Namespace + "/" + lease.Name
+	switch s.StandingOf(lease) {
+	case diagnose.LeaseExpired:
+		return line{checkLeader, bad, "nobody renews Lease " + name}
+	case diagnose.LeaseReleased:
+		return line{checkLeader, unknown, "nobody holds Lease " + name + " at this moment, which was released just now"}
+	case diagnose.LeaseContested:
+		return line{checkLeader, bad, fmt.Sprintf("%s changes hands again and again, and is held by %s now", name, *lease.Spec.HolderIdentity)}
+	default:
+		return line{checkLeader, ok, fmt.Sprintf("%s is held by %s", name, *lease.Spec.HolderIdentity)}
 	}
-	return line{checkLeader, ok, detail}
-}
-
-// expired tells whether a Lease was not renewed in time.
-func expired(lease *coordinationv1.Lease, now time.Time) bool {
-	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second
-	return now.Sub(renewed(lease)) > duration+clockSkew
-}
-
-// clockSkew is how far the clock of this machine may be ahead of the operator's.
-const clockSkew = 2 * time.Minute
-
-func renewed(lease *coordinationv1.Lease) time.Time {
-	if lease.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return lease.Spec.RenewTime.Time
 }
 
 // fence tells whether writes of replicas that are not the leader are refused, as the leader itself has found out.
@@ -146,8 +136,25 @@ func fence(ctx context.Context, env *kube.Env) line {
 	return line{checkFence, unknown, fmt.Sprintf("term %d, the leader has not said yet whether it is fenced", term)}
 }
 
-// rights tell what the user may do.
-func rights(ctx context.Context, env *kube.Env) []line {
+// operatorRights tells what the operator may not do of what it needs. It is silent where nobody could be asked for.
+func operatorRights(s *diagnose.Snapshot) []line {
+	switch why := because(s, gather.OperatorRights); {
+	case len(s.Operator.Refused) > 0:
+		return []line{{checkOperatorRights, bad, "it may not " + rights.Names(s.Operator.Refused, mostNamed)}}
+	case why != "":
+		return []line{{checkOperatorRights, unknown, why}}
+	case s.Operator.Refused != nil:
+		return []line{{checkOperatorRights, ok, "it may do all that it needs"}}
+	default:
+		return nil
+	}
+}
+
+// mostNamed is how many missing rights a line names before it counts.
+const mostNamed = 3
+
+// yourRights tell what the user may do.
+func yourRights(ctx context.Context, env *kube.Env) []line {
 	namespace, err := env.Namespace()
 	if err != nil {
 		return []line{{checkRights, unknown, err.Error()}}

@@ -55,11 +55,12 @@ type finding struct {
 
 // Names of checks.
 const (
-	checkAPI      = "API"
-	checkOperator = "operator"
-	checkLeader   = "leader"
-	checkFence    = "fence"
-	checkRights   = "your rights"
+	checkAPI            = "API"
+	checkOperator       = "operator"
+	checkLeader         = "leader"
+	checkFence          = "fence"
+	checkOperatorRights = "operator's rights"
+	checkRights         = "your rights"
 )
 
 // Results of a check.
@@ -70,7 +71,7 @@ const (
 )
 
 func run(ctx context.Context, env *kube.Env, output *kube.Output) error {
-	source, err := look.Source(env)
+	source, err := look.Thorough(env)
 	if err != nil {
 		return kube.ExitError{Code: kube.ExitCannotLook, Err: err}
 	}

@@ -38,7 +38,7 @@ func New(env *kube.Env) *cobra.Command {
 }
 
 func (o *options) run(ctx context.Context, env *kube.Env, name string) error {
-	looker, err := look.Open(env)
+	looker, err := look.OpenThorough(env)
 	if err != nil {
 		return err
 	}

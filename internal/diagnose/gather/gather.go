@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/rights"
 )
 
 // Tail returns the last lines of a container's log, of the life before the present one where previous is true.
@@ -18,6 +19,14 @@ type Tail func(ctx context.Context, namespace, pod, container string, previous b
 // Ask asks the dashboard of a head Service, through the API server.
 type Ask func(ctx context.Context, namespace, service string) diagnose.Dashboard
 
+// Rights asks the API server what the operator may do.
+type Rights interface {
+	// May tells whether the account of a right has it.
+	May(ctx context.Context, right rights.Right) (bool, error)
+	// Serves tells whether the API server knows an API group.
+	Serves(group string) bool
+}
+
 // Source is where a Snapshot comes from.
 type Source struct {
 	Client client.Reader
@@ -25,7 +34,9 @@ type Source struct {
 	Tail Tail
 	// Ask asks dashboards. Without it none is asked.
 	Ask Ask
-	Now func() time.Time
+	// Rights asks what the operator may do. Without it nobody is asked.
+	Rights Rights
+	Now    func() time.Time
 }
 
 // gatherer fills one Snapshot.

@@ -55,6 +55,7 @@ func (g *gatherer) operator(ctx context.Context) {
 		}
 	}
 	g.crds(ctx)
+	g.refused(ctx)
 }
 
 // deployments are those that run an operator. Only where there is none of the usual name all Deployments are read: a chart with another

@@ -53,7 +53,10 @@ func operatorMissing(s *Snapshot) []Finding {
 		return nil
 	}
 	objects := s.objects()
-	waits := func(o object) bool { return o.ours() && s.unseen(o) }
+	waits := func(o object) bool {
+		changing := o.observed > 0 && s.specChangedWithin(o, settling)
+		return o.ours() && !o.ended && o.meta.DeletionTimestamp == nil && s.unseen(o) && !changing
+	}
 	if len(objects) > 0 && !slices.ContainsFunc(objects, waits) {
 		return nil
 	}

@@ -41,6 +41,16 @@ func TestOperator(t *testing.T) {
 			s.Operator.Deployments = []*appsv1.Deployment{}
 			behind(5 * time.Minute)(s)
 		}, []string{"operator-missing Deployment of the operator"}},
+		"one that nobody recognizes, and a change": {func(s *Snapshot) {
+			s.Operator.Deployments = []*appsv1.Deployment{}
+			behind(5 * time.Second)(s)
+		}, nil},
+		// A deletion counts as a change of the spec, and no status speaks of it.
+		"one that nobody recognizes, and a deletion": {func(s *Snapshot) {
+			s.Operator.Deployments = []*appsv1.Deployment{}
+			behind(5 * time.Minute)(s)
+			demo(s).DeletionTimestamp = ptr.To(ago(time.Minute))
+		}, nil},
 		"none, and the objects of Ray are not known": {func(s *Snapshot) {
 			*s = Snapshot{Now: now, Operator: Operator{Deployments: []*appsv1.Deployment{}}}
 		}, []string{"operator-missing Deployment of the operator"}},

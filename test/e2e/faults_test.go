@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,56 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+	"github.com/heliostat-io/heliostat/test/faults"
 )
-
-// rayImage is what hack/cluster.sh puts onto every node.
-const rayImage = "rayproject/ray:2.60.0"
-
-// fault is one thing that goes wrong, and what diagnose has to say about it.
-type fault struct {
-	name string
-	// want is the id of the finding.
-	want string
-	// edit breaks a RayCluster that would work. It may be nil.
-	edit func(*rayv1.RayCluster)
-	// with are objects that have to be there before the cluster.
-	with func(namespace string) []client.Object
-	// then breaks what is there already. It may be nil.
-	then func(t *testing.T, w *world, cluster string)
-	// refuses tells that with makes the API server refuse Pods, which takes a moment.
-	refuses bool
-	// also are the ids of findings that may stand beside the wanted one because they are true as well.
-	also []string
-}
-
-// plainCluster is a RayCluster with a head that takes little.
-func plainCluster(namespace, name string) *rayv1.RayCluster {
-	return &rayv1.RayCluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec: rayv1.RayClusterSpec{
-			RayVersion: "2.60.0",
-			HeadGroupSpec: rayv1.HeadGroupSpec{
-				RayStartParams: map[string]string{"num-cpus": "0"},
-				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "ray-head", Image: rayImage,
-					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m"), "memory": resource.MustParse("64Mi")}},
-				}}}},
-			},
-		},
-	}
-}
-
-// verdict is what diagnose said about one fault.
-type verdict struct {
-	fault
-	found    bool
-	evidence string
-	// others are the findings that nobody expected.
-	others []finding
-}
 
 // faultPatience covers the longest wait of a rule, two minutes, and a busy machine.
 const faultPatience = 6 * time.Minute
@@ -71,8 +25,8 @@ const faultPatience = 6 * time.Minute
 // TestFaultCatalogue injects each fault of the catalogue into a cluster of its own and asks the plugin what is wrong. Most
 // of them keep Ray from starting, so many fit beside each other.
 func TestFaultCatalogue(t *testing.T) {
-	catalogue := faults()
-	verdicts := make([]verdict, len(catalogue))
+	catalogue := faults.OnNodes()
+	verdicts := make([]faults.Verdict, len(catalogue))
 	// What starts a container and fails again and again takes processor time, so not all faults are there at once.
 	slots := make(chan struct{}, 8)
 	var all sync.WaitGroup
@@ -80,81 +34,56 @@ func TestFaultCatalogue(t *testing.T) {
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			verdicts[i].fault = f
-			t.Run(f.want+"/"+f.name, func(t *testing.T) { inject(t, &verdicts[i]) })
+			verdicts[i] = faults.Verdict{Name: f.Name, Want: f.Want, Also: f.Also}
+			t.Run(f.Want+"/"+f.Name, func(t *testing.T) { inject(t, f, &verdicts[i]) })
 		})
 	}
 	all.Wait()
-	t.Log(table(verdicts))
-	for _, v := range verdicts {
-		if !v.found {
-			t.Errorf("missed: %s (%s)", v.name, v.want)
-		}
-		for _, other := range v.others {
-			t.Errorf("false alarm beside %s (%s): %s: %s", v.name, v.want, other.ID, other.Evidence)
-		}
-	}
+	faults.Report(t, verdicts)
 }
 
 // inject makes one broken cluster, looks until the finding is there, and looks once more when rules that wait have waited.
-func inject(t *testing.T, v *verdict) {
+func inject(t *testing.T, f faults.Fault, v *faults.Verdict) {
 	w := connect(t)
-	if v.with != nil {
-		for _, object := range v.with(w.namespace) {
+	if f.With != nil {
+		for _, object := range f.With(w.namespace) {
 			if err := w.Create(t.Context(), object); err != nil {
 				t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 			}
 			t.Cleanup(func() { w.cleanUp(t, object) })
 		}
 	}
-	if v.refuses {
+	if f.Refuses {
 		w.refusesPods(t)
 	}
-	cluster := plainCluster(w.namespace, "demo")
-	if v.edit != nil {
-		v.edit(cluster)
+	cluster := faults.PlainCluster(w.namespace, "demo")
+	if f.Edit != nil {
+		f.Edit(cluster)
 	}
 	if err := w.Create(t.Context(), cluster); err != nil {
 		t.Fatalf("create the RayCluster: %v", err)
 	}
-	if v.then != nil {
-		v.then(t, w, cluster.Name)
+	if f.Then != nil {
+		f.Then(t, w.Client, cluster)
 	}
 	// A miss does not end the test here: the catalogue tells of it with what was found instead.
 	waits := NewGomega(func(string, ...int) {})
 	waits.Eventually(func() bool {
-		v.judge(w.diagnose(t, cluster.Name))
-		return v.found
+		v.Judge(w.diagnose(t, cluster.Name))
+		return v.Found
 	}, faultPatience, 2*time.Second).Should(BeTrue())
 	waits.Eventually(func() time.Duration { return time.Since(cluster.CreationTimestamp.Time) }, 2*secondLook, time.Second).
 		Should(BeNumerically(">=", secondLook))
-	v.judge(w.diagnose(t, cluster.Name))
+	v.Judge(w.diagnose(t, cluster.Name))
 }
 
 // secondLook is the age of a cluster at which all rules that wait for a minute have had their chance of a false alarm.
 const secondLook = 80 * time.Second
 
-// judge notes whether the wanted finding is there, and what else is.
-func (v *verdict) judge(findings []finding) {
-	v.found = false
-	for _, f := range findings {
-		switch {
-		case f.ID == v.want:
-			v.found, v.evidence = true, f.Evidence
-		case !slices.Contains(v.also, f.ID) && !slices.ContainsFunc(v.others, func(o finding) bool { return o.ID == f.ID }):
-			v.others = append(v.others, f)
-		}
-	}
-	if !v.found && len(v.evidence) == 0 {
-		// Until the fault shows, what shows before it is no alarm.
-		v.others = nil
-	}
-}
-
 // refusesPods waits until the API server refuses Pods in the namespace, since it learns of policies, webhooks and quotas with a
 // delay.
 func (w *world) refusesPods(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "try"}, Spec: plainCluster(w.namespace, "try").Spec.HeadGroupSpec.Template.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "try"}, Spec: faults.PlainCluster(w.namespace, "try").Spec.HeadGroupSpec.Template.Spec}
 	NewWithT(t).Eventually(func() error {
 		return w.Create(t.Context(), pod.DeepCopy(), client.DryRunAll)
 	}, podPatience, time.Second).ShouldNot(Succeed())
@@ -170,22 +99,6 @@ func (w *world) cleanUp(t *testing.T, object client.Object) {
 	}
 }
 
-// table is the catalogue with what became of each fault.
-func table(verdicts []verdict) string {
-	var text strings.Builder
-	found, alarms := 0, 0
-	for _, v := range verdicts {
-		outcome := "missed"
-		if v.found {
-			outcome = "found"
-			found++
-		}
-		alarms += len(v.others)
-		fmt.Fprintf(&text, "%-7s %-26s %-45s %.90s\n", outcome, v.want, v.name, v.evidence)
-	}
-	return fmt.Sprintf("\n%sfound %d of %d, missed %d, false alarms %d\n", text.String(), found, len(verdicts), len(verdicts)-found, alarms)
-}
-
 // TestHealthyClustersHaveNoFindings makes clusters of many kinds and asks the plugin as soon as each is ready.
 func TestHealthyClustersHaveNoFindings(t *testing.T) {
 	w := connect(t)
@@ -194,7 +107,7 @@ func TestHealthyClustersHaveNoFindings(t *testing.T) {
 	for first := 0; first < len(kinds); first += 4 {
 		batch := kinds[first:min(first+4, len(kinds))]
 		for i, edit := range batch {
-			cluster := plainCluster(w.namespace, fmt.Sprintf("healthy-%d", first+i))
+			cluster := faults.PlainCluster(w.namespace, fmt.Sprintf("healthy-%d", first+i))
 			edit(cluster)
 			g.Expect(w.Create(t.Context(), cluster)).To(Succeed())
 		}
@@ -204,7 +117,7 @@ func TestHealthyClustersHaveNoFindings(t *testing.T) {
 			g.Expect(w.diagnose(t, name)).To(BeEmpty(), "%s is healthy", name)
 		}
 		for i := range batch {
-			g.Expect(w.Delete(t.Context(), plainCluster(w.namespace, fmt.Sprintf("healthy-%d", first+i)))).To(Succeed())
+			g.Expect(w.Delete(t.Context(), faults.PlainCluster(w.namespace, fmt.Sprintf("healthy-%d", first+i)))).To(Succeed())
 		}
 	}
 }
@@ -235,37 +148,29 @@ func healthyKinds() []func(*rayv1.RayCluster) {
 			head(c).VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
 		},
 		func(c *rayv1.RayCluster) {
-			head(c).EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "nobody"}, Optional: yes()}}}
+			head(c).EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "nobody"}, Optional: ptr.To(true)}}}
 		},
 		func(c *rayv1.RayCluster) {
 			c.Spec.HeadGroupSpec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		},
-		func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{smallGroup("w", 1)} },
-		func(c *rayv1.RayCluster) { c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{smallGroup("w", 0)} },
 		func(c *rayv1.RayCluster) {
-			c.Spec.EnableInTreeAutoscaling = yes()
-			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{smallGroup("w", 0)}
+			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{faults.SmallGroup("w", 1)}
+		},
+		func(c *rayv1.RayCluster) {
+			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{faults.SmallGroup("w", 0)}
+		},
+		func(c *rayv1.RayCluster) {
+			c.Spec.EnableInTreeAutoscaling = ptr.To(true)
+			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{faults.SmallGroup("w", 0)}
 		},
 		func(c *rayv1.RayCluster) {
 			c.Annotations = map[string]string{rayv1.AnnotationMaxUnavailableWorkers: "1"}
-			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{smallGroup("w", 1)}
+			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{faults.SmallGroup("w", 1)}
 		},
 		func(c *rayv1.RayCluster) {
-			group := smallGroup("w", 1)
+			group := faults.SmallGroup("w", 1)
 			group.NumOfHosts = 2
 			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{group}
 		},
-	}
-}
-
-// smallGroup is a worker group whose Pods take little.
-func smallGroup(name string, replicas int32) rayv1.WorkerGroupSpec {
-	least, most := int32(0), int32(2)
-	return rayv1.WorkerGroupSpec{
-		GroupName: name, Replicas: &replicas, MinReplicas: &least, MaxReplicas: &most, RayStartParams: map[string]string{"num-cpus": "1"},
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "ray-worker", Image: rayImage,
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m"), "memory": resource.MustParse("64Mi")}},
-		}}}},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/cli"
 	"github.com/heliostat-io/heliostat/internal/cli/kube"
+	"github.com/heliostat-io/heliostat/test/faults"
 )
 
 // kubectlRay runs a command of the plugin in the namespace of the test and returns what it wrote to stdout and its exit code.
@@ -43,19 +44,14 @@ func (w *world) kubectlRay(t *testing.T, args ...string) (string, int) {
 	return out.String(), exit.Code
 }
 
-// finding is what `diagnose -o json` says, as far as these tests look at it.
-type finding struct {
-	ID, Severity, Object, Evidence, Cause, Next string
-}
-
 // diagnose returns what the plugin finds.
-func (w *world) diagnose(t *testing.T, argument string) []finding {
+func (w *world) diagnose(t *testing.T, argument string) []faults.Finding {
 	t.Helper()
 	out, code := w.kubectlRay(t, "diagnose", argument, "-o", "json")
 	if code == kube.ExitCannotLook {
 		t.Fatalf("diagnose %s: %s", argument, out)
 	}
-	answer := struct{ Findings []finding }{}
+	answer := struct{ Findings []faults.Finding }{}
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {
 		t.Fatalf("diagnose %s wrote %q: %v", argument, out, err)
 	}
@@ -121,7 +117,7 @@ func TestANewcomerFindsTheFault(t *testing.T) {
 			g := NewWithT(t)
 			w := connect(t)
 			w.apply(t, filepath.Join("..", "..", "docs", "examples", "broken", e.file))
-			g.Eventually(func() []finding { return w.diagnose(t, e.cluster) }, podPatience, time.Second).Should(ContainElement(And(
+			g.Eventually(func() []faults.Finding { return w.diagnose(t, e.cluster) }, podPatience, time.Second).Should(ContainElement(And(
 				HaveField("ID", e.finding), HaveField("Cause", ContainSubstring(e.cause)), HaveField("Next", ContainSubstring(e.next)))))
 			screen, code := w.kubectlRay(t, "diagnose", e.cluster)
 			g.Expect(code).To(Equal(1))
@@ -136,7 +132,7 @@ func TestANewcomerFindsTheFault(t *testing.T) {
 				}
 				return text, nil
 			}, podPatience, time.Second).Should(ContainSubstring("is Ready"))
-			g.Eventually(func() []finding { return w.diagnose(t, e.cluster) }, podPatience, time.Second).Should(BeEmpty(), "the cause is gone")
+			g.Eventually(func() []faults.Finding { return w.diagnose(t, e.cluster) }, podPatience, time.Second).Should(BeEmpty(), "the cause is gone")
 		})
 	}
 }

@@ -30,10 +30,17 @@ type said struct {
 
 // plugin returns a function that runs commands of the plugin in a namespace of the API server.
 func plugin(t *testing.T, c harness.Cluster, namespace string) func(args ...string) said {
+	return pluginIn(t, namespace, func(env *kube.Env) {
+		env.Config = func() (*rest.Config, error) { return rest.CopyConfig(c.REST), nil }
+	})
+}
+
+// pluginIn returns a function that runs commands of the plugin in a namespace and in an environment as the edit makes it.
+func pluginIn(t *testing.T, namespace string, edit func(*kube.Env)) func(args ...string) said {
 	return func(args ...string) said {
 		var out, errOut bytes.Buffer
 		env := kube.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, "kubectl ray", "test")
-		env.Config = func() (*rest.Config, error) { return rest.CopyConfig(c.REST), nil }
+		edit(env)
 		root := cli.NewIn(env)
 		root.SetArgs(append([]string{"--namespace", namespace}, args...))
 		err := root.ExecuteContext(t.Context())

@@ -91,22 +91,22 @@ func (g *gatherer) crds(ctx context.Context) {
 	for i := range list.Items {
 		group, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "names", "kind")
-		if group == rayv1.GroupVersion.Group {
-			g.snapshot.Operator.CRDFields[kind] = specFields(&list.Items[i])
+		if fields, served := specFields(&list.Items[i]); served && group == rayv1.GroupVersion.Group {
+			g.snapshot.Operator.CRDFields[kind] = fields
 		}
 	}
 }
 
-// specFields are the fields of spec in the schema of version v1.
-func specFields(crd *unstructured.Unstructured) []string {
+// specFields are the fields of spec in the schema of version v1, if the API server serves that.
+func specFields(crd *unstructured.Unstructured) (fields []string, served bool) {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, version := range versions {
 		v, ok := version.(map[string]any)
-		if !ok || v["name"] != rayv1.GroupVersion.Version {
+		if !ok || v["name"] != rayv1.GroupVersion.Version || v["served"] == false {
 			continue
 		}
-		fields, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec", "properties")
-		return slices.Sorted(maps.Keys(fields))
+		properties, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+		return slices.Sorted(maps.Keys(properties)), true
 	}
-	return nil
+	return nil, false
 }

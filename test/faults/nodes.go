@@ -1,6 +1,4 @@
-//go:build e2e
-
-package e2e
+package faults
 
 import (
 	"context"
@@ -18,8 +16,6 @@ import (
 
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
-
-func background() context.Context { return context.Background() }
 
 func yes() *bool { return ptr.To(true) }
 
@@ -71,60 +67,60 @@ func claim(edit func(*corev1.PersistentVolumeClaim)) func(string) []client.Objec
 	})
 }
 
-// faults is the catalogue.
-func faults() []fault {
-	var all []fault
-	for _, part := range [][]fault{imageFaults(), schedulingFaults(), configurationFaults(), startFaults(), refusalFaults(), specFaults()} {
+// OnNodes are the faults that need nodes: most of them keep Ray from starting.
+func OnNodes() []Fault {
+	var all []Fault
+	for _, part := range [][]Fault{imageFaults(), schedulingFaults(), configurationFaults(), startFaults(), refusalFaults(), specFaults()} {
 		all = append(all, part...)
 	}
 	return all
 }
 
-func imageFaults() []fault {
+func imageFaults() []Fault {
 	image := func(name string, policy corev1.PullPolicy) func(*rayv1.RayCluster) {
 		return headContainer(func(c *corev1.Container) { c.Image, c.ImagePullPolicy = name, policy })
 	}
-	return []fault{
-		{name: "an image name that is none", want: "image-name-invalid", edit: image("Not/A:Name:At/All", "")},
-		{name: "an image that may not be fetched", want: "image-never-pulled", edit: image("rayproject/ray:0.0.1", corev1.PullNever)},
-		{name: "a registry that does not answer", want: "registry-unreachable", edit: image("registry.invalid/ray:1", "")},
-		{name: "an image of an init container", want: "image-name-invalid", edit: headPod(func(pod *corev1.PodSpec) {
+	return []Fault{
+		{Name: "an image name that is none", Want: "image-name-invalid", Edit: image("Not/A:Name:At/All", "")},
+		{Name: "an image that may not be fetched", Want: "image-never-pulled", Edit: image("rayproject/ray:0.0.1", corev1.PullNever)},
+		{Name: "a registry that does not answer", Want: "registry-unreachable", Edit: image("registry.invalid/ray:1", "")},
+		{Name: "an image of an init container", Want: "image-name-invalid", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.InitContainers = []corev1.Container{{Name: "prepare", Image: "UPPER:CASE:x"}}
 		})},
-		{name: "an image of a worker group", want: "image-never-pulled", edit: func(c *rayv1.RayCluster) {
-			group := smallGroup("w", 1)
+		{Name: "an image of a worker group", Want: "image-never-pulled", Edit: func(c *rayv1.RayCluster) {
+			group := SmallGroup("w", 1)
 			group.Template.Spec.Containers[0].Image, group.Template.Spec.Containers[0].ImagePullPolicy = "rayproject/ray:0.0.1", corev1.PullNever
 			c.Spec.WorkerGroupSpecs = []rayv1.WorkerGroupSpec{group}
 		}},
 	}
 }
 
-func schedulingFaults() []fault {
+func schedulingFaults() []Fault {
 	request := func(name corev1.ResourceName, quantity string) func(*rayv1.RayCluster) {
 		return headContainer(func(c *corev1.Container) {
 			c.Resources.Requests = corev1.ResourceList{name: resource.MustParse(quantity)}
 			c.Resources.Limits = corev1.ResourceList{name: resource.MustParse(quantity)}
 		})
 	}
-	return []fault{
-		{name: "too many processors", want: "insufficient-resources", edit: request("cpu", "512")},
-		{name: "too much memory", want: "insufficient-resources", edit: request("memory", "9Ti")},
-		{name: "GPUs that no node has", want: "insufficient-resources", edit: request("nvidia.com/gpu", "8")},
-		{name: "a node selector that no node fits", want: "selector-mismatch", edit: headPod(func(pod *corev1.PodSpec) {
+	return []Fault{
+		{Name: "too many processors", Want: "insufficient-resources", Edit: request("cpu", "512")},
+		{Name: "too much memory", Want: "insufficient-resources", Edit: request("memory", "9Ti")},
+		{Name: "GPUs that no node has", Want: "insufficient-resources", Edit: request("nvidia.com/gpu", "8")},
+		{Name: "a node selector that no node fits", Want: "selector-mismatch", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.NodeSelector = map[string]string{"example.com/disk": "none"}
 		})},
-		{name: "an affinity to Pods that are nowhere", want: "topology-mismatch", edit: headPod(func(pod *corev1.PodSpec) {
+		{Name: "an affinity to Pods that are nowhere", Want: "topology-mismatch", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"nobody": "has-it"}}}}}}
 		})},
-		{name: "a scheduler that does not run", want: "no-scheduler", edit: headPod(func(pod *corev1.PodSpec) { pod.SchedulerName = "volcano" })},
-		{name: "a gate that nobody opens", want: "scheduling-gated", edit: headPod(func(pod *corev1.PodSpec) {
+		{Name: "a scheduler that does not run", Want: "no-scheduler", Edit: headPod(func(pod *corev1.PodSpec) { pod.SchedulerName = "volcano" })},
+		{Name: "a gate that nobody opens", Want: "scheduling-gated", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/queue"}}
 		})},
 	}
 }
 
-func configurationFaults() []fault {
+func configurationFaults() []Fault {
 	secret := func(namespace string) client.Object {
 		return &corev1.Secret{ObjectMeta: named(namespace, "there"), StringData: map[string]string{"other": "x"}}
 	}
@@ -132,111 +128,110 @@ func configurationFaults() []fault {
 		return &corev1.ConfigMap{ObjectMeta: named(namespace, "there"), Data: map[string]string{"other": "x"}}
 	}
 	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
-	return []fault{
-		{name: "a Secret for a variable", want: "secret-missing", edit: variable(&corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("nobody"), Key: "k"}})},
-		{name: "a Secret for a volume", want: "secret-missing", edit: headPod(func(pod *corev1.PodSpec) {
+	return []Fault{
+		{Name: "a Secret for a variable", Want: "secret-missing", Edit: variable(&corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("nobody"), Key: "k"}})},
+		{Name: "a Secret for a volume", Want: "secret-missing", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nobody"}}}}
 		})},
-		{name: "a ConfigMap for a variable", want: "configmap-missing", edit: variable(&corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("nobody"), Key: "k"}})},
-		{name: "a ConfigMap for a volume", want: "configmap-missing", edit: headPod(func(pod *corev1.PodSpec) {
+		{Name: "a ConfigMap for a variable", Want: "configmap-missing", Edit: variable(&corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("nobody"), Key: "k"}})},
+		{Name: "a ConfigMap for a volume", Want: "configmap-missing", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("nobody")}}}}
 		})},
-		{name: "a key of a Secret", want: "key-missing", with: object(secret),
-			edit: variable(&corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("there"), Key: "k"}})},
-		{name: "a key of a ConfigMap", want: "key-missing", with: object(config),
-			edit: variable(&corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("there"), Key: "k"}})},
-		{name: "a claim that is not there", want: "claim-missing", edit: claimed("data")},
-		{name: "a claim of a class that is not there", want: "claim-no-class", edit: claimed("data"),
-			with: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("nobody") })},
-		{name: "a claim that no volume fits", want: "claim-pending", edit: claimed("data"),
-			with: claim(func(c *corev1.PersistentVolumeClaim) {
+		{Name: "a key of a Secret", Want: "key-missing", With: object(secret),
+			Edit: variable(&corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("there"), Key: "k"}})},
+		{Name: "a key of a ConfigMap", Want: "key-missing", With: object(config),
+			Edit: variable(&corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("there"), Key: "k"}})},
+		{Name: "a claim that is not there", Want: "claim-missing", Edit: claimed("data")},
+		{Name: "a claim of a class that is not there", Want: "claim-no-class", Edit: claimed("data"),
+			With: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("nobody") })},
+		{Name: "a claim that no volume fits", Want: "claim-pending", Edit: claimed("data"),
+			With: claim(func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Resources.Requests["storage"] = resource.MustParse("900Ti")
 			})},
-		{name: "a service account", want: "service-account-missing", edit: headPod(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "nobody" })},
-		{name: "a user that the image does not have", want: "user-refused", edit: headPod(func(pod *corev1.PodSpec) {
+		{Name: "a service account", Want: "service-account-missing", Edit: headPod(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "nobody" })},
+		{Name: "a user that the image does not have", Want: "user-refused", Edit: headPod(func(pod *corev1.PodSpec) {
 			pod.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: yes(), RunAsUser: ptr.To(int64(0))}
 		})},
 	}
 }
 
-func startFaults() []fault {
-	return []fault{
-		{name: "too little memory", want: "oom-killed", edit: func(c *rayv1.RayCluster) {
+func startFaults() []Fault {
+	return []Fault{
+		{Name: "too little memory", Want: "oom-killed", Edit: func(c *rayv1.RayCluster) {
 			runs("python3 -c 'x = bytearray(512 << 20); import time; time.sleep(60)'")(c)
 			c.Spec.HeadGroupSpec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("64Mi")}
 		}},
-		{name: "an image without Ray", want: "ray-not-in-image", edit: headContainer(func(c *corev1.Container) {
+		{Name: "an image without Ray", Want: "ray-not-in-image", Edit: headContainer(func(c *corev1.Container) {
 			c.Env = []corev1.EnvVar{{Name: "PATH", Value: "/usr/bin:/bin"}}
 		})},
-		{name: "a program that is not there", want: "command-not-in-image", edit: runs("nonsense --now")},
-		{name: "a parameter that Ray does not know", want: "start-params-bad", edit: func(c *rayv1.RayCluster) {
+		{Name: "a program that is not there", Want: "command-not-in-image", Edit: runs("nonsense --now")},
+		{Name: "a parameter that Ray does not know", Want: "start-params-bad", Edit: func(c *rayv1.RayCluster) {
 			c.Spec.HeadGroupSpec.RayStartParams["nonsense"] = "1"
 		}},
-		{name: "a command that ends", want: "container-exits", edit: runs("echo the reason; exit 3")},
-		{name: "a container beside Ray that ends", want: "container-exits", edit: headPod(func(pod *corev1.PodSpec) {
-			pod.Containers = append(pod.Containers, corev1.Container{Name: "beside", Image: rayImage, Command: []string{"/bin/bash", "-c", "exit 4"}})
+		{Name: "a command that ends", Want: "container-exits", Edit: runs("echo the reason; exit 3")},
+		{Name: "a container beside Ray that ends", Want: "container-exits", Edit: headPod(func(pod *corev1.PodSpec) {
+			pod.Containers = append(pod.Containers, corev1.Container{Name: "beside", Image: RayImage, Command: []string{"/bin/bash", "-c", "exit 4"}})
 		})},
-		{name: "a probe that fails", want: "probe-failing", edit: func(c *rayv1.RayCluster) {
+		{Name: "a probe that fails", Want: "probe-failing", Edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.Template.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
 				Exec: &corev1.ExecAction{Command: []string{"/bin/false"}}}}
 		}},
-		{name: "an init container that waits", want: "init-waits", edit: headPod(func(pod *corev1.PodSpec) {
-			pod.InitContainers = []corev1.Container{{Name: "prepare", Image: rayImage, Command: []string{"/bin/bash", "-c", "sleep 3600"}}}
+		{Name: "an init container that waits", Want: "init-waits", Edit: headPod(func(pod *corev1.PodSpec) {
+			pod.InitContainers = []corev1.Container{{Name: "prepare", Image: RayImage, Command: []string{"/bin/bash", "-c", "sleep 3600"}}}
 		})},
-		{name: "an init container that fails", want: "container-exits", edit: headPod(func(pod *corev1.PodSpec) {
-			pod.InitContainers = []corev1.Container{{Name: "prepare", Image: rayImage, Command: []string{"/bin/bash", "-c", "exit 5"}}}
+		{Name: "an init container that fails", Want: "container-exits", Edit: headPod(func(pod *corev1.PodSpec) {
+			pod.InitContainers = []corev1.Container{{Name: "prepare", Image: RayImage, Command: []string{"/bin/bash", "-c", "exit 5"}}}
 		})},
-		{name: "a port that is taken", want: "port-in-use", edit: runs(
+		{Name: "a port that is taken", Want: "port-in-use", Edit: runs(
 			"python3 -c 'import socket; a = socket.socket(); a.bind((\"\", 7777)); b = socket.socket(); b.bind((\"\", 7777))'")},
-		{name: "a finalizer that nobody removes", want: "stuck-terminating", edit: func(c *rayv1.RayCluster) {
+		{Name: "a finalizer that nobody removes", Want: "stuck-terminating", Edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.Template.Finalizers = nil
-		}, then: holdHead, also: []string{"probe-failing"}},
+		}, Then: holdHead, Also: []string{"probe-failing"}},
 	}
 }
 
 // holdHead deletes the head Pod while a finalizer that nobody removes holds it. The finalizer goes with the test.
-func holdHead(t *testing.T, w *world, cluster string) {
+func holdHead(t *testing.T, c client.Client, cluster *rayv1.RayCluster) {
 	g := NewWithT(t)
-	var head *corev1.Pod
+	pods := &corev1.PodList{}
 	g.Eventually(func() int {
-		pods := w.pods(t, client.MatchingLabels{rayv1.LabelCluster: cluster})
-		if len(pods) == 1 {
-			head = &pods[0]
-		}
-		return len(pods)
-	}, podPatience, time.Second).Should(Equal(1))
+		err := c.List(t.Context(), pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{rayv1.LabelCluster: cluster.Name})
+		g.Expect(err).ToNot(HaveOccurred())
+		return len(pods.Items)
+	}, patience, time.Second).Should(Equal(1))
+	head := &pods.Items[0]
 	held := func(finalizers ...string) {
 		g.Eventually(func() error {
-			if err := w.Get(background(), client.ObjectKeyFromObject(head), head); err != nil {
+			if err := c.Get(context.Background(), client.ObjectKeyFromObject(head), head); err != nil {
 				return client.IgnoreNotFound(err)
 			}
 			before := head.DeepCopy()
 			head.Finalizers = finalizers
-			return w.Patch(background(), head, client.MergeFrom(before))
-		}, podPatience, time.Second).Should(Succeed())
+			return c.Patch(context.Background(), head, client.MergeFrom(before))
+		}, patience, time.Second).Should(Succeed())
 	}
 	held("example.com/hold")
 	t.Cleanup(func() { held() })
-	g.Expect(w.Delete(t.Context(), head, client.GracePeriodSeconds(1))).To(Succeed())
+	g.Expect(c.Delete(t.Context(), head, client.GracePeriodSeconds(1))).To(Succeed())
 }
 
-func refusalFaults() []fault {
-	return []fault{
-		{name: "a quota", want: "quota-exceeded", refuses: true, with: object(func(namespace string) client.Object {
+func refusalFaults() []Fault {
+	return []Fault{
+		{Name: "a quota", Want: "quota-exceeded", Refuses: true, With: object(func(namespace string) client.Object {
 			return &corev1.ResourceQuota{ObjectMeta: named(namespace, "small"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("0")}}}
 		})},
-		{name: "a limit range", want: "limit-range", refuses: true, with: object(func(namespace string) client.Object {
+		{Name: "a limit range", Want: "limit-range", Refuses: true, With: object(func(namespace string) client.Object {
 			return &corev1.LimitRange{ObjectMeta: named(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 				Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}
 		})},
-		{name: "a limit range whose default is too low", want: "limit-range", refuses: true, with: object(func(namespace string) client.Object {
+		{Name: "a limit range whose default is too low", Want: "limit-range", Refuses: true, With: object(func(namespace string) client.Object {
 			return &corev1.LimitRange{ObjectMeta: named(namespace, "small"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}}}
 		})},
-		{name: "a priority class", want: "priority-class-missing", edit: headPod(func(pod *corev1.PodSpec) { pod.PriorityClassName = "nobody" })},
-		{name: "a webhook that does not answer", want: "webhook-unreachable", refuses: true, with: func(namespace string) []client.Object {
+		{Name: "a priority class", Want: "priority-class-missing", Edit: headPod(func(pod *corev1.PodSpec) { pod.PriorityClassName = "nobody" })},
+		{Name: "a webhook that does not answer", Want: "webhook-unreachable", Refuses: true, With: func(namespace string) []client.Object {
 			return []client.Object{&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: namespace},
 				Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 					Name: "gone.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -247,10 +242,10 @@ func refusalFaults() []fault {
 						Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
 				}}}}
 		}},
-		{name: "a policy that refuses", want: "admission-denied", refuses: true, with: policy},
-		{name: "a lower priority than others", want: "insufficient-resources", with: func(namespace string) []client.Object {
+		{Name: "a policy that refuses", Want: "admission-denied", Refuses: true, With: policy},
+		{Name: "a lower priority than others", Want: "insufficient-resources", With: func(namespace string) []client.Object {
 			return []client.Object{&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Value: -10}}
-		}, edit: func(c *rayv1.RayCluster) {
+		}, Edit: func(c *rayv1.RayCluster) {
 			c.Spec.HeadGroupSpec.Template.Spec.PriorityClassName = c.Namespace
 			c.Spec.HeadGroupSpec.Template.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("512")
 		}},
@@ -272,29 +267,29 @@ func policy(namespace string) []client.Object {
 	}
 }
 
-func specFaults() []fault {
-	return []fault{
-		{name: "a suspended group beside the autoscaler", want: "spec-invalid", edit: func(c *rayv1.RayCluster) {
-			group := smallGroup("w", 1)
+func specFaults() []Fault {
+	return []Fault{
+		{Name: "a suspended group beside the autoscaler", Want: "spec-invalid", Edit: func(c *rayv1.RayCluster) {
+			group := SmallGroup("w", 1)
 			group.Suspend = yes()
 			c.Spec.EnableInTreeAutoscaling, c.Spec.WorkerGroupSpecs = yes(), []rayv1.WorkerGroupSpec{group}
 		}},
-		{name: "a Service of somebody else", want: "name-collision", with: object(func(namespace string) client.Object {
+		{Name: "a Service of somebody else", Want: "name-collision", With: object(func(namespace string) client.Object {
 			return &corev1.Service{ObjectMeta: named(namespace, "demo-head-svc"), Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}}}}
-		}), edit: runs("sleep 3600"), also: []string{"probe-failing"}},
-		{name: "another controller", want: "managed-by-other", edit: func(c *rayv1.RayCluster) { c.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }},
-		{name: "suspended", want: "suspended", edit: func(c *rayv1.RayCluster) { c.Spec.Suspend = yes() }},
-		{name: "a dashboard that only the head reaches", want: "dashboard-localhost", edit: func(c *rayv1.RayCluster) {
+		}), Edit: runs("sleep 3600"), Also: []string{"probe-failing"}},
+		{Name: "another controller", Want: "managed-by-other", Edit: func(c *rayv1.RayCluster) { c.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }},
+		{Name: "suspended", Want: "suspended", Edit: func(c *rayv1.RayCluster) { c.Spec.Suspend = yes() }},
+		{Name: "a dashboard that only the head reaches", Want: "dashboard-localhost", Edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.RayStartParams["dashboard-host"] = "127.0.0.1"
-		}, also: []string{"probe-failing"}},
-		{name: "a dashboard that everybody reaches", want: "dashboard-exposed", edit: func(c *rayv1.RayCluster) {
+		}, Also: []string{"probe-failing"}},
+		{Name: "a dashboard that everybody reaches", Want: "dashboard-exposed", Edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.ServiceType = corev1.ServiceTypeNodePort
-		}, also: []string{"probe-failing", "service-no-endpoints"}},
-		{name: "an Ingress that nobody serves", want: "ingress-no-class", edit: func(c *rayv1.RayCluster) {
+		}, Also: []string{"probe-failing", "service-no-endpoints"}},
+		{Name: "an Ingress that nobody serves", Want: "ingress-no-class", Edit: func(c *rayv1.RayCluster) {
 			runs("sleep 3600")(c)
 			c.Spec.HeadGroupSpec.EnableIngress = yes()
-		}, also: []string{"probe-failing", "dashboard-exposed", "ingress-no-address"}},
+		}, Also: []string{"probe-failing", "dashboard-exposed", "ingress-no-address"}},
 	}
 }

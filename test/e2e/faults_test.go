@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -94,7 +95,7 @@ func (w *world) cleanUp(t *testing.T, object client.Object) {
 	if object.GetNamespace() != "" {
 		return
 	}
-	if err := w.Delete(background(), object); err != nil {
+	if err := w.Delete(context.Background(), object); err != nil {
 		t.Logf("delete %T %s: %v", object, object.GetName(), err)
 	}
 }

@@ -131,7 +131,7 @@ func scalingFaults() []fault {
 			s.logs[ray.AutoscalerContainer] = ""
 			s.ready(autoscaled)
 		}},
-		{name: "an autoscaler that does not run", want: "autoscaler-not-ready", later: longWait, inject: func(s *scene) {
+		{name: "an autoscaler that does not run", want: "autoscaler-not-ready", also: []string{"probe-failing"}, later: longWait, inject: func(s *scene) {
 			s.ready(autoscaled)
 			s.SetPod(s.t, s.head(), autoscaler(func(c *corev1.ContainerStatus) { c.Ready = false }))
 		}},

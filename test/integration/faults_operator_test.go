@@ -22,9 +22,13 @@ import (
 	"github.com/heliostat-io/heliostat/test/harness"
 )
 
-// deployed makes the Deployment of an operator, which all namespaces see. It goes with the fault.
+// deployed makes the Deployment of an operator that may do everything, which all namespaces see. Both go with the fault.
 func (s *scene) deployed(available int32) {
 	s.t.Helper()
+	all := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.ns},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + s.ns}}}
+	s.make(all)
 	template := harness.PodTemplate("heliostat")
 	template.Labels = map[string]string{rayv1.LabelAppName: "heliostat"}
 	deployment := &appsv1.Deployment{ObjectMeta: s.meta("heliostat"), Spec: appsv1.DeploymentSpec{
@@ -32,8 +36,10 @@ func (s *scene) deployed(available int32) {
 	deployment.Labels = template.Labels
 	s.make(deployment)
 	s.t.Cleanup(func() {
-		if err := s.Delete(s.after(), deployment); err != nil {
-			s.t.Errorf("delete the Deployment: %v", err)
+		for _, object := range []client.Object{deployment, all} {
+			if err := s.Delete(s.after(), object); err != nil {
+				s.t.Errorf("delete %T %s: %v", object, object.GetName(), err)
+			}
 		}
 	})
 	s.patchStatus(deployment, func() {
@@ -93,7 +99,7 @@ func operatorFaults() []fault {
 			s.lease(0, 20)
 			s.cluster()
 		}},
-		{name: "an operator that watches other namespaces", want: "status-not-observed", later: after(90 * time.Second), inject: func(s *scene) {
+		{name: "an operator that watches other namespaces", want: "status-not-observed", also: []string{"head-missing", "head-service-missing"}, later: after(90 * time.Second), inject: func(s *scene) {
 			s.deployed(1)
 			s.lease(0, 1)
 			s.cluster()
@@ -102,7 +108,7 @@ func operatorFaults() []fault {
 			s.deployed(1)
 			s.lease(0, 1)
 			s.schema("rayclusters.ray.io", func(version map[string]any) {
-				unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "managedBy")
+				unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "historyServerOptions")
 			})
 			s.cluster()
 		}},

@@ -76,7 +76,7 @@ func refusalOf(text string) refusalKind {
 // a RayCluster is refused stands in the conditions of its owner, too, and counts once.
 func (s *Snapshot) refusals() []refusal {
 	if s.told != nil {
-		return s.told
+		return slices.Clone(s.told)
 	}
 	var all []refusal
 	add := func(object, text string) {

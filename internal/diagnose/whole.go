@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,7 +156,9 @@ func (s *Snapshot) newestHead(cluster *rayv1.RayCluster) *corev1.Pod {
 	if len(heads) == 0 {
 		return nil
 	}
-	return slices.MaxFunc(heads, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return slices.MaxFunc(heads, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // readyFor is how long a Pod has been ready, or a negative time when it is not.

@@ -8,12 +8,12 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
-	"github.com/heliostat-io/heliostat/internal/troubled"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // troubled sets the condition Troubled of the next status by the rules of the plugin, and returns the events of the pass.
 func (p *planner) troubled(next *rayv1.RayCluster, events []action.Event) []action.Event {
-	events, again := troubled.Object{
+	events, again := worst.Object{
 		Facts: p.facts(next), Conditions: &next.Status.Conditions, Generation: next.Generation, Now: p.now,
 		Holds: p.snapshot.Holds, Events: events,
 	}.Lift()

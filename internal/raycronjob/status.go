@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/condition"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
-	"github.com/heliostat-io/heliostat/internal/troubled"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // maxActive bounds the list of unfinished RayJobs.
@@ -33,7 +33,7 @@ func (p *planner) status() {
 	for _, c := range p.progress() {
 		p.set(c)
 	}
-	p.plan.Events, _ = troubled.Object{
+	p.plan.Events, _ = worst.Object{
 		Facts: &diagnose.Snapshot{Now: p.now, CronJob: p.cron}, Conditions: &p.st.Conditions, Generation: p.s.Cron.Generation, Now: p.now,
 		Holds: p.s.Holds, Events: p.plan.Events,
 	}.Lift()

@@ -13,7 +13,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/condition"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
-	"github.com/heliostat-io/heliostat/internal/troubled"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // conditions sets every condition of the job from its next status.
@@ -43,7 +43,7 @@ func (p *planner) troubled() {
 	if p.s.hasSubmitter() {
 		facts.SubmitterJobs = []*batchv1.Job{p.s.Submitter}
 	}
-	events, again := troubled.Object{
+	events, again := worst.Object{
 		Facts: facts, Conditions: &p.st.Conditions, Generation: p.s.Job.Generation, Now: p.now, Awaited: awaited,
 		Holds: p.s.Holds, Events: p.decision.Events,
 	}.Lift()

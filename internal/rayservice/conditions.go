@@ -15,7 +15,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/condition"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
-	"github.com/heliostat-io/heliostat/internal/troubled"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // set puts a condition into the status and tells whether it is new or says something else than before.
@@ -60,7 +60,7 @@ func (p *planner) troubled() {
 	if cluster := p.s.cluster(cmp.Or(p.pending, p.active)); cluster != nil && !p.takenDown() {
 		awaited = cluster.Object
 	}
-	events, again := troubled.Object{
+	events, again := worst.Object{
 		Facts: facts, Conditions: &p.st.Conditions, Generation: service.Generation, Now: p.now, Awaited: awaited,
 		Holds: p.s.Holds, Events: p.decision.Events,
 	}.Lift()

@@ -1,5 +1,5 @@
-// Package troubled puts what internal/diagnose finds into the conditions of an object, and tells of it once.
-package troubled
+// Package worst puts what internal/diagnose finds into the conditions of an object, and tells of it once.
+package worst
 
 import (
 	"regexp"

@@ -29,6 +29,11 @@ const (
 	// own word, for example ImagePullBackOff; its message has a line for each group. A Pod that is only young is in no
 	// trouble. Heliostat adds this condition.
 	ConditionPodsHealthy = "PodsHealthy"
+	// ConditionTroubled is True while anything is wrong with the object, whether it blocks or may pass by itself; else it is
+	// absent. It has the worst finding: the reason is its own, the message names the object to look at, the evidence and the
+	// cause and ends with "[finding ID: what to do]". The ids are those of docs/troubleshooting.md. RayJobs, RayServices
+	// and RayCronJobs have it, too. Heliostat adds this condition.
+	ConditionTroubled = "Troubled"
 	// ConditionNameCollision is True while objects that are not the cluster's own stand under names or labels of the
 	// cluster; else it is absent. Its message names them. Heliostat adds this condition.
 	ConditionNameCollision = "NameCollision"

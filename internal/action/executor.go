@@ -74,14 +74,14 @@ func (e *Executor) Run(ctx context.Context, owner client.Object, plan Plan) (Res
 			told.add(a.failure(), name, errs[i])
 		}
 	}
-	for _, event := range append(told.all(), plan.Events...) {
+	for _, event := range append(told.all(owner), plan.Events...) {
 		e.tell(owner, event)
 	}
 	return result, nil
 }
 
 func (e *Executor) tell(owner client.Object, event Event) {
-	e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", excerpt.Beginning(event.Note, maxNote))
+	e.Events.Eventf(owner, nil, event.Type, event.Reason, event.Action, "%s", excerpt.Beginning(event.Note, MaxNote))
 	if e.Told != nil {
 		e.Told(gvkOf(e.Client.Scheme(), owner), event.Reason, event.Type)
 	}

@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/excerpt"
 )
 
 // copyOf returns a deep copy, because clients write the answer of the API server into what they are given and plans
@@ -127,7 +130,8 @@ func (t *told) add(event *Event, name string, err error) {
 // maxNamed is how many objects an event names before it only counts the rest.
 const maxNamed = 5
 
-func (t *told) all() []Event {
+// all are the events, with the names and errors. The id of the finding that an error is comes last, and is never cut off.
+func (t *told) all(owner runtime.Object) []Event {
 	events := make([]Event, 0, len(t.order))
 	for _, key := range t.order {
 		event, names := *t.byKey[key], t.names[key]
@@ -139,11 +143,15 @@ func (t *told) all() []Event {
 		event.Note = fmt.Sprintf("%s (%s%s)", event.Note, strings.Join(names, ", "), more)
 		if err := t.err[key]; err != nil {
 			event.Note += ": " + err.Error()
+			if finding := diagnose.Refusal(owner, err.Error()); finding.Found() {
+				hint := " " + finding.Hint()
+				event.Note = excerpt.Beginning(event.Note, MaxNote-len(hint)) + hint
+			}
 		}
 		events = append(events, event)
 	}
 	return events
 }
 
-// maxNote is the API server's limit for the note of an event, in bytes.
-const maxNote = 1024
+// MaxNote is the API server's limit for the note of an event, in bytes.
+const MaxNote = 1024

@@ -111,7 +111,10 @@ func skewCause(s *Snapshot) string {
 	images := map[string]string{}
 	for _, pod := range s.Pods {
 		if isRayNode(pod) && len(pod.Spec.Containers) > 0 {
-			images[pod.Spec.Containers[0].Image] = pod.Labels[rayv1.LabelGroup]
+			image, group := pod.Spec.Containers[0].Image, pod.Labels[rayv1.LabelGroup]
+			if known, seen := images[image]; !seen || group < known {
+				images[image] = group
+			}
 		}
 	}
 	if len(images) < 2 {

@@ -37,8 +37,21 @@ func objectRules() []objectRule {
 // none where that of another object is the reason.
 func Findings(s *Snapshot) []Finding {
 	s = s.indexed()
+	findings := s.found(func(string) bool { return true })
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity >= Passing }) {
+		findings = append(findings, unexplained(s)...)
+	}
+	slices.SortStableFunc(findings, Compare)
+	return findings
+}
+
+// found are the findings of those rules about whole objects whose id is wanted, and those about Pods.
+func (s *Snapshot) found(wanted func(id string) bool) []Finding {
 	var objects []Finding
 	for rank, rule := range objectRules() {
+		if !wanted(rule.id) {
+			continue
+		}
 		for _, finding := range rule.find(s) {
 			finding.ID, finding.Severity, finding.rank = rule.id, rule.severity, rank
 			objects = append(objects, finding)
@@ -53,15 +66,11 @@ func Findings(s *Snapshot) []Finding {
 			findings = append(findings, p.Finding)
 		}
 	}
-	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity >= Passing }) {
-		findings = append(findings, unexplained(s)...)
-	}
-	slices.SortStableFunc(findings, Compare)
 	return findings
 }
 
-// idStalled is the finding for what the operator says and no rule knows.
-const idStalled = "stalled"
+// Unexplained is the id of the finding for what the operator says and no rule knows.
+const Unexplained = "stalled"
 
 // unexplained are the objects with which the operator cannot go on, in its own words. What a RayCluster says stands in the conditions of
 // its owner, too, and counts once.
@@ -72,7 +81,7 @@ func unexplained(s *Snapshot) []Finding {
 		if c == nil || o.ended || o.meta.DeletionTimestamp != nil || len(findings) > 0 && o.kind != rayv1.KindRayCluster {
 			continue
 		}
-		findings = append(findings, Finding{ID: idStalled, Severity: Blocking, Reason: c.Reason, Object: o.String(),
+		findings = append(findings, Finding{ID: Unexplained, Severity: Blocking, Reason: c.Reason, Object: o.String(),
 			Message: cmp.Or(shortened(c.Message), fmt.Sprintf("its condition %s is True", c.Type)),
 			Cause:   fmt.Sprintf("The operator cannot go on with %s; its words stand in the evidence.", o),
 			Next: fmt.Sprintf("Do what the evidence asks for; \"kubectl describe %s %s\" and the log of the operator may say more.",

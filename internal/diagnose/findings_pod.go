@@ -64,7 +64,7 @@ func podFinding(s *Snapshot, pod *corev1.Pod) Finding {
 // logOfAnother is the log of a Pod of the same group that fails in the same way, or empty. Not all logs of a large group are read.
 func (s *Snapshot) logOfAnother(pod *corev1.Pod, finding Finding) string {
 	name := containerIn(finding.Message)
-	if name == "" || !isRayNode(pod) {
+	if len(s.Logs) == 0 || name == "" || !isRayNode(pod) {
 		return ""
 	}
 	for _, other := range s.Pods {
@@ -109,20 +109,21 @@ func slowPod(s *Snapshot, pod *corev1.Pod, events []corev1.Event) Finding {
 	if stageOf(pod) != living {
 		return Finding{}
 	}
-	age := s.Now.Sub(pod.CreationTimestamp.Time)
+	// Times are kept in whole seconds, so a Pod is older than an age from the second after it on.
+	older := func(age time.Duration) bool { return !s.youngerThan(pod.CreationTimestamp, age+time.Second) }
 	scheduled := condition(pod, corev1.PodScheduled)
 	about := func(id, reason, message string) Finding {
 		return Finding{Severity: Passing, ID: id, Reason: reason, Object: "Pod " + pod.Name, Message: message, rank: len(podRules())}
 	}
 	switch {
-	case scheduled != nil && scheduled.Reason == corev1.PodReasonSchedulingGated && age > schedulerPatience:
+	case scheduled != nil && scheduled.Reason == corev1.PodReasonSchedulingGated && older(schedulerPatience):
 		return about(idSchedulingGated, scheduled.Reason, "its scheduling gates are "+gates(pod))
-	case scheduled == nil && pod.Spec.NodeName == "" && age > schedulerPatience:
+	case scheduled == nil && pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodRunning && older(schedulerPatience):
 		finding := about(idNoScheduler, "NoScheduler", fmt.Sprintf("scheduler %q has said nothing about it", pod.Spec.SchedulerName))
 		finding.Cause = fmt.Sprintf("No scheduler %q runs, or it does not get to the Pod.", pod.Spec.SchedulerName)
 		return finding
 	}
-	if waits := initContainerSince(pod); waits != nil && s.Now.Sub(waits.State.Running.StartedAt.Time) > startPatience {
+	if waits := initContainerSince(pod); waits != nil && !s.youngerThan(waits.State.Running.StartedAt, startPatience) {
 		finding := about(idInitWaits, "Initializing", fmt.Sprintf("init container %s runs and does not end", waits.Name))
 		if waits.Name != ray.WaitForGCSContainer {
 			finding.Message = withLastWords(finding.Message, s.Logs[LogKey(pod.Name, waits.Name)])
@@ -142,7 +143,7 @@ func slowPod(s *Snapshot, pod *corev1.Pod, events []corev1.Event) Finding {
 		finding.Cause, finding.Next = unreadyHead(pod, unready.Name)
 		return finding
 	}
-	if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending && age > pullPatience && initContainerSince(pod) == nil {
+	if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending && initContainerSince(pod) == nil && older(pullPatience) {
 		return about(idSlowStart, reasonCreating, "node "+pod.Spec.NodeName+" has not started its containers yet")
 	}
 	return Finding{}

@@ -21,8 +21,22 @@ const guideHead = `# Why is it not working
 <!-- Generated from internal/diagnose by "go test ./internal/diagnose -run TestGuide -update". Do not edit. -->
 
 ` + "`kubectl ray diagnose NAME`" + ` looks at a Ray cluster, job, service or cron job and at all that it needs, and says what is wrong: each
-finding has an id, the object to look at, the evidence, the cause, and what to do. This page has all findings by id. The operator
-puts the worst trouble of a cluster's Pods into the conditions ` + "`PodsHealthy` and `Stalled`" + ` by the same rules.
+finding has an id, the object to look at, the evidence, the cause, and what to do. This page has all findings by id.
+
+The operator goes by the same rules, as far as it can read what they need: it reads no nodes, logs, policies and Secrets of users. The worst
+finding about a RayCluster, RayJob, RayService or RayCronJob stands in its condition ` + "`Troubled`" + `, which is there only while
+something is wrong, and in one event when it is another one than before. A RayJob and a RayService have that of the RayCluster
+that they wait for. The texts of ` + "`Troubled`, `Stalled`, `ReplicaFailure`, `PodsHealthy`" + ` (each line) and of events end in one form:
+
+` + "```" + `
+Pod demo-head-x7k2p: container ray-head: not found. The registry has no image "rayproject/ray:2.99". [finding image-not-found: Correct ...]
+` + "```" + `
+
+that is, in ` + "`[finding ID: what to do]`" + `:
+
+` + "```bash" + `
+kubectl get raycluster demo -o jsonpath='{.status.conditions[?(@.type=="Troubled")].message}' | sed -n 's/.*\[finding \([a-z0-9-]*\):.*/\1/p'
+` + "```" + `
 
 - **blocking** trouble stays until somebody changes something, **passing** trouble may end by itself, a **note** is no trouble.
 - ` + "`kubectl ray diagnose`" + ` exits with 0 when it found nothing, with 1 when it found something, and with 2 when it could not look.

@@ -1,11 +1,27 @@
 package diagnose
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rayv1 "github.com/heliostat-io/heliostat/api/v1"
+)
 
 // index is what many rules ask of a Snapshot again and again, found once.
 type index struct {
 	events   map[involved][]corev1.Event
 	troubles map[*corev1.Pod]Finding
+	heads    map[*rayv1.RayCluster]*corev1.Pod
+	// again is the time until the first patience ends that a rule has had, or zero.
+	again time.Duration
+}
+
+// lookAgain notes that a rule may find something else after a time.
+func (s *Snapshot) lookAgain(after time.Duration) {
+	if s.index != nil && after > 0 && (s.index.again == 0 || after < s.index.again) {
+		s.index.again = after
+	}
 }
 
 // involved is the object of an event.
@@ -14,7 +30,8 @@ type involved struct{ kind, name string }
 // indexed is a copy of the Snapshot with an index. The Snapshot itself stays as it is, so that its owner may change it between two calls
 // of Findings.
 func (s *Snapshot) indexed() *Snapshot {
-	found := &index{events: map[involved][]corev1.Event{}, troubles: map[*corev1.Pod]Finding{}}
+	found := &index{events: map[involved][]corev1.Event{}, troubles: map[*corev1.Pod]Finding{},
+		heads: map[*rayv1.RayCluster]*corev1.Pod{}}
 	for i := range s.Events {
 		about := involved{s.Events[i].InvolvedObject.Kind, s.Events[i].InvolvedObject.Name}
 		found.events[about] = append(found.events[about], s.Events[i])
@@ -38,6 +55,7 @@ func (s *Snapshot) trouble(pod *corev1.Pod) Finding {
 }
 
 func podTroubleOf(s *Snapshot, pod *corev1.Pod) Finding {
-	finding, _ := Pod(PodFacts{Pod: pod, MountFailure: volumeFailure(s.eventsAbout("Pod", pod.Name)), Now: s.Now})
+	finding, again := Pod(PodFacts{Pod: pod, MountFailure: volumeFailure(s.eventsAbout("Pod", pod.Name)), Now: s.Now})
+	s.lookAgain(again)
 	return finding
 }

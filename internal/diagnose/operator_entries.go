@@ -31,7 +31,7 @@ func operatorEntries() []Entry {
 			"A change of the spec has no effect, and status.observedGeneration is behind.",
 			"The operator has not looked at the object since it was changed.",
 			"Check which namespaces the operator watches, and its log."),
-		entry(TheOperator, idStalled,
+		entry(TheOperator, Unexplained,
 			"The condition Stalled or ReplicaFailure is True, and nothing else is found.",
 			"The operator cannot go on, for a reason that no other entry has.",
 			"Read the message of the condition, the events of the object and the log of the operator."),

@@ -75,6 +75,9 @@ func refusalOf(text string) refusalKind {
 // refusals are those that hold now, one for each object and kind: conditions say what holds, events only what was said. What
 // a RayCluster is refused stands in the conditions of its owner, too, and counts once.
 func (s *Snapshot) refusals() []refusal {
+	if s.told != nil {
+		return slices.Clone(s.told)
+	}
 	var all []refusal
 	add := func(object, text string) {
 		kind := refusalOf(text)

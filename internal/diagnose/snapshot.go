@@ -62,6 +62,8 @@ type Snapshot struct {
 	// Gaps are the parts that could not be read.
 	Gaps []Gap
 
+	// told are the only refusals there are, or nil when conditions and events tell.
+	told []refusal
 	// index is what many rules ask for, or nil. Only the copy that Findings works on has one.
 	index *index
 }

@@ -15,7 +15,7 @@ import (
 func (s *Snapshot) unready(pod *corev1.Pod, events []corev1.Event) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		if c.State.Running == nil || c.Ready || s.Now.Sub(c.State.Running.StartedAt.Time) <= s.readyPatience(pod, c.Name, events) {
+		if c.State.Running == nil || c.Ready || s.youngerThan(c.State.Running.StartedAt, s.readyPatience(pod, c.Name, events)) {
 			continue
 		}
 		if !runsRay(pod, c.Name) || !s.waitsForServe(pod) {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,13 +57,13 @@ func (o object) condition(kind string, status metav1.ConditionStatus) *metav1.Co
 func (o object) ours() bool { return o.managedBy == nil || *o.managedBy == rayv1.ManagedByOperator }
 
 func clusterObject(c *rayv1.RayCluster) object {
-	return object{kind: rayv1.KindRayCluster, meta: &c.ObjectMeta, conditions: c.Status.Conditions, observed: c.Status.ObservedGeneration,
+	return object{kind: rayv1.KindRayCluster, meta: &c.ObjectMeta, conditions: plain(c.Status.Conditions), observed: c.Status.ObservedGeneration,
 		managedBy: c.Spec.ManagedBy, suspended: isTrue(c.Spec.Suspend),
 		untouched: c.Status.ObservedGeneration == 0 && c.Status.State == "" && len(c.Status.Conditions) == 0}
 }
 
 func jobObject(j *rayv1.RayJob) object {
-	o := object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: j.Status.Conditions, observed: j.Status.ObservedGeneration,
+	o := object{kind: rayv1.KindRayJob, meta: &j.ObjectMeta, conditions: plain(j.Status.Conditions), observed: j.Status.ObservedGeneration,
 		managedBy: j.Spec.ManagedBy, suspended: j.Spec.Suspend, ended: rayv1.IsJobDeploymentTerminal(j.Status.JobDeploymentStatus),
 		untouched: j.Status.ObservedGeneration == 0 && j.Status.JobDeploymentStatus == ""}
 	if j.Status.JobDeploymentStatus == rayv1.JobDeploymentStatusValidationFailed {
@@ -72,7 +73,7 @@ func jobObject(j *rayv1.RayJob) object {
 }
 
 func serviceObject(s *rayv1.RayService) object {
-	o := object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: s.Status.Conditions, observed: s.Status.ObservedGeneration,
+	o := object{kind: rayv1.KindRayService, meta: &s.ObjectMeta, conditions: plain(s.Status.Conditions), observed: s.Status.ObservedGeneration,
 		managedBy: s.Spec.ManagedBy, suspended: s.Spec.Suspend,
 		untouched: s.Status.ObservedGeneration == 0 && len(s.Status.Conditions) == 0}
 	if c := o.condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse); c != nil && c.Reason == rayv1.ReasonValidationFailed {
@@ -82,7 +83,7 @@ func serviceObject(s *rayv1.RayService) object {
 }
 
 func cronObject(c *rayv1.RayCronJob) object {
-	return object{kind: rayv1.KindRayCronJob, meta: &c.ObjectMeta, conditions: c.Status.Conditions,
+	return object{kind: rayv1.KindRayCronJob, meta: &c.ObjectMeta, conditions: plain(c.Status.Conditions),
 		observed: c.Status.ObservedGeneration, suspended: isTrue(c.Spec.Suspend)}
 }
 
@@ -118,7 +119,12 @@ func (s *Snapshot) settled() []*rayv1.RayCluster {
 }
 
 func (s *Snapshot) youngerThan(since metav1.Time, age time.Duration) bool {
-	return s.Now.Sub(since.Time) < age
+	left := age - s.Now.Sub(since.Time)
+	if left <= 0 {
+		return false
+	}
+	s.lookAgain(left)
+	return true
 }
 
 // nodes are the Pods of one part of a cluster that have not ended and are not on their way out.
@@ -134,11 +140,25 @@ func (s *Snapshot) nodes(cluster *rayv1.RayCluster, nodeType string) []*corev1.P
 
 // head is the head Pod of a cluster, the newest if there are several, or nil.
 func (s *Snapshot) head(cluster *rayv1.RayCluster) *corev1.Pod {
+	if s.index == nil {
+		return s.newestHead(cluster)
+	}
+	head, known := s.index.heads[cluster]
+	if !known {
+		head = s.newestHead(cluster)
+		s.index.heads[cluster] = head
+	}
+	return head
+}
+
+func (s *Snapshot) newestHead(cluster *rayv1.RayCluster) *corev1.Pod {
 	heads := s.nodes(cluster, rayv1.NodeTypeHead)
 	if len(heads) == 0 {
 		return nil
 	}
-	return slices.MaxFunc(heads, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return slices.MaxFunc(heads, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 }
 
 // readyFor is how long a Pod has been ready, or a negative time when it is not.
@@ -147,7 +167,9 @@ func (s *Snapshot) readyFor(pod *corev1.Pod) time.Duration {
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return -1
 	}
-	return s.Now.Sub(c.LastTransitionTime.Time)
+	age := s.Now.Sub(c.LastTransitionTime.Time)
+	s.lookAgain(joining - age)
+	return age
 }
 
 // rayContainer is the status of the container that runs Ray, or nil while there is none.

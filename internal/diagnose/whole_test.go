@@ -56,7 +56,7 @@ func testWhole(t *testing.T, cases map[string]wholeCase) {
 
 // wholeFindings leaves out what the rules about single Pods find.
 func wholeFindings(s *Snapshot) []Finding {
-	ids := []string{idStalled}
+	ids := []string{Unexplained}
 	for _, rule := range objectRules() {
 		ids = append(ids, rule.id)
 	}
@@ -103,7 +103,7 @@ func TestCatalogueHasEachRuleOnce(t *testing.T) {
 			t.Errorf("entry %s is not complete", entry.ID)
 		}
 	}
-	rules := map[string]bool{idStalled: true}
+	rules := map[string]bool{Unexplained: true}
 	for _, rule := range objectRules() {
 		if rules[rule.id] {
 			t.Errorf("rule %s is there twice", rule.id)

@@ -94,7 +94,7 @@ func TestProgressAndHealth(t *testing.T) {
 				w.unschedulable("a/1", 0)
 			},
 			progress: "False/PodsNotReady False/Stalled True/CreateContainerConfigError", healthy: "False/CreateContainerConfigError",
-			lines: []string{`container ray: secret "s" not found` + "\ngroup a: Pod ", ": Unschedulable: 0/3 nodes are available"},
+			lines: []string{`container ray: secret "s" not found [finding secret-missing: `, "]\ngroup a: Pod ", ": Unschedulable: 0/3 nodes are available"},
 		},
 		"a Pod that may get a node": {
 			given: starting(), when: func(w *world) { w.unschedulable("head", time.Minute) },
@@ -126,7 +126,7 @@ func TestProgressAndHealth(t *testing.T) {
 				}
 			},
 			progress: "False/PodsNotReady False/Stalled True/FailedCreateHeadPod", healthy: "False/FailedCreateHeadPod",
-			lines: []string{"head: FailedCreateHeadPod: exceeded quota: q\ngroup a: FailedCreateWorkerPod"},
+			lines: []string{"head: FailedCreateHeadPod: exceeded quota: q [finding quota-exceeded: Run ", "RayCluster demo]\ngroup a: FailedCreateWorkerPod"},
 		},
 		"a head that is stuck terminating": {
 			given: ready(), when: func(w *world) { w.stuck("head") },

@@ -28,6 +28,7 @@ func (p *planner) status() (*action.StatusWrite, []action.Event) {
 	p.locations(st)
 	events := p.conditions(st)
 	p.state(st)
+	events = p.troubled(next, events)
 	p.lastCensus(st, func() bool { return equality.Semantic.DeepEqual(base.Status, *st) })
 	if equality.Semantic.DeepEqual(base.Status, *st) {
 		return nil, nil

@@ -14,6 +14,8 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/condition"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // maxActive bounds the list of unfinished RayJobs.
@@ -31,6 +33,10 @@ func (p *planner) status() {
 	for _, c := range p.progress() {
 		p.set(c)
 	}
+	p.plan.Events, _ = worst.Object{
+		Facts: &diagnose.Snapshot{Now: p.now, CronJob: p.cron}, Conditions: &p.st.Conditions, Generation: p.s.Cron.Generation, Now: p.now,
+		Holds: p.s.Holds, Events: p.plan.Events,
+	}.Lift()
 	if !equality.Semantic.DeepEqual(p.s.Cron.Status, *p.st) {
 		p.plan.Status = &action.StatusWrite{Object: p.cron, Base: p.s.Cron, Why: whatChanged(&p.s.Cron.Status, p.st)}
 	}

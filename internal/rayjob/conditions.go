@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/condition"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // conditions sets every condition of the job from its next status.
@@ -26,6 +28,36 @@ func (p *planner) conditions() {
 	for _, c := range p.progress() {
 		p.set(c)
 	}
+	p.troubled()
+}
+
+// troubled sets the condition Troubled by the rules of the plugin. While the cluster is not ready, that of the cluster counts.
+func (p *planner) troubled() {
+	facts := &diagnose.Snapshot{Now: p.now, Jobs: []*rayv1.RayJob{p.judged()}, Pods: p.s.SubmitterPods}
+	var awaited *rayv1.RayCluster
+	if p.s.Cluster != nil {
+		facts.Clusters = []*rayv1.RayCluster{p.s.Cluster}
+		if p.s.Cluster.Status.State != rayv1.ClusterStateReady && p.st.JobDeploymentStatus == rayv1.JobDeploymentStatusInitializing {
+			awaited = p.s.Cluster
+		}
+	}
+	if p.s.hasSubmitter() {
+		facts.SubmitterJobs = []*batchv1.Job{p.s.Submitter}
+	}
+	events, again := worst.Object{
+		Facts: facts, Conditions: &p.st.Conditions, Generation: p.s.Job.Generation, Now: p.now, Awaited: awaited,
+		Holds: p.s.Holds, Events: p.decision.Events,
+	}.Lift()
+	p.decision.Events = events
+	p.again(again)
+}
+
+// judged is the job as it was read, with its next status.
+func (p *planner) judged() *rayv1.RayJob {
+	job := *p.s.Job
+	job.Status = *p.st
+	job.Status.ObservedGeneration = job.Generation
+	return &job
 }
 
 // set puts a condition into the status and tells whether it is new or says something else than before.

@@ -47,7 +47,7 @@ func TestOfALongTextThePartThatTellsMostIsKept(t *testing.T) {
 		"given many errors in a spec, the message has the first": {invalid, message, "[spec.metadata[0]", "...", maxMessage},
 		"and so has the condition":                               {invalid, told(rayv1.ConditionValid), "[spec.metadata[0]", "...", maxMessage},
 		"given a refused write, the message says by whom":        {refusal, message, "denied: and", "...", maxMessage},
-		"and so does the condition":                              {refusal, told(rayv1.ConditionStalled), "denied: and", "...", maxMessage},
+		"and so does the condition, with what to do":             {refusal, told(rayv1.ConditionStalled), "denied: and", "may say more]", maxMessage},
 		"given a failure, the message has the end of Ray's":      {failure, message, "...", "last line", maxMessage},
 		"and the condition has it as well":                       {failure, told(rayv1.ConditionFailed), "...", "last line", maxMessage},
 		"and the post-mortem has the first line":                 {failure, first, "exit code 3", "...", maxPostMortemMessage},

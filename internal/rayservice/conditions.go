@@ -13,7 +13,9 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 	"github.com/heliostat-io/heliostat/internal/action"
 	"github.com/heliostat-io/heliostat/internal/condition"
+	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/ray/dashboard"
+	"github.com/heliostat-io/heliostat/internal/worst"
 )
 
 // set puts a condition into the status and tells whether it is new or says something else than before.
@@ -29,6 +31,7 @@ func (p *planner) conditions() {
 			meta.RemoveStatusCondition(&p.st.Conditions, kind)
 		}
 		p.progress()
+		p.troubled()
 		return
 	}
 	p.fillStatus()
@@ -40,6 +43,29 @@ func (p *planner) conditions() {
 	p.configApplied()
 	p.applicationsHealthy()
 	p.progress()
+	p.troubled()
+}
+
+// troubled sets the condition Troubled by the rules of the plugin. What is wrong with the cluster that is to take over, or serves,
+// stands in the conditions of that cluster.
+func (p *planner) troubled() {
+	service := *p.s.Service
+	service.Status = *p.st
+	service.Status.ObservedGeneration = service.Generation
+	facts := &diagnose.Snapshot{Now: p.now, Service: &service}
+	for i := range p.s.Clusters {
+		facts.Clusters = append(facts.Clusters, p.s.Clusters[i].Object)
+	}
+	var awaited *rayv1.RayCluster
+	if cluster := p.s.cluster(cmp.Or(p.pending, p.active)); cluster != nil && !p.takenDown() {
+		awaited = cluster.Object
+	}
+	events, again := worst.Object{
+		Facts: facts, Conditions: &p.st.Conditions, Generation: service.Generation, Now: p.now, Awaited: awaited,
+		Holds: p.s.Holds, Events: p.decision.Events,
+	}.Lift()
+	p.decision.Events = events
+	p.again(again)
 }
 
 // waitsFor is what conditions tell that the take-over waits for. What was told last stands until this leader has heard all

@@ -74,8 +74,8 @@ func (s *scene) schema(name string, change func(version map[string]any)) {
 	s.g.Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
 	s.g.Expect(s.Update(s.t.Context(), crd)).To(Succeed())
 	s.t.Cleanup(func() {
-		before.SetResourceVersion("")
-		if err := s.Update(s.after(), before); err != nil {
+		before.SetResourceVersion(crd.GetResourceVersion())
+		if err := s.Patch(s.after(), before, client.MergeFrom(crd)); err != nil {
 			s.t.Errorf("restore %s: %v", name, err)
 		}
 	})

@@ -22,7 +22,7 @@ func Foresee(s Snapshot, jobs rayjob.Settings, now time.Time) action.Outlook {
 	if write := outlook.Status; write != nil {
 		cron = write.Object.(*rayv1.RayCronJob).DeepCopy()
 		if why := condition.NoLongerStalled(cron.Status.Conditions, s.Cron.Status.Conditions); why != "" && len(outlook.Actions) > 0 {
-			condition.Restore(&cron.Status.Conditions, s.Cron.Status.Conditions, rayv1.ConditionReady, rayv1.ConditionReconciling, rayv1.ConditionStalled)
+			condition.Restore(&cron.Status.Conditions, s.Cron.Status.Conditions, rayv1.ConditionReady, rayv1.ConditionReconciling, rayv1.ConditionStalled, rayv1.ConditionTroubled)
 			outlook.Unknown = append(outlook.Unknown, action.StillStalled(why))
 			outlook.Status = &action.StatusWrite{Object: cron, Base: write.Base, Why: write.Why}
 			if equality.Semantic.DeepEqual(cron.Status, s.Cron.Status) {

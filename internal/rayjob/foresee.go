@@ -141,7 +141,7 @@ func (p *planner) sure(outlook action.Outlook) action.Outlook {
 	if why == "" || job.Status.JobDeploymentStatus != before.JobDeploymentStatus || len(outlook.Actions) == 0 && !slow {
 		return outlook
 	}
-	condition.Restore(&job.Status.Conditions, before.Conditions, rayv1.ConditionReady, rayv1.ConditionReconciling, rayv1.ConditionStalled)
+	condition.Restore(&job.Status.Conditions, before.Conditions, rayv1.ConditionReady, rayv1.ConditionReconciling, rayv1.ConditionStalled, rayv1.ConditionTroubled)
 	if equality.Semantic.DeepEqual(job.Status, before) {
 		outlook.Status = nil
 	}

@@ -98,10 +98,10 @@ func (p *planner) sure(outlook *action.Outlook, unheard bool) {
 	why := condition.NoLongerStalled(service.Status.Conditions, before.Conditions)
 	if unheard {
 		condition.Restore(&service.Status.Conditions, before.Conditions, rayv1.ConditionConfigApplied, rayv1.ConditionApplicationsHealthy,
-			rayv1.ConditionReconciling, rayv1.ConditionStalled)
+			rayv1.ConditionReconciling, rayv1.ConditionStalled, rayv1.ConditionTroubled)
 	}
 	if why != "" && len(outlook.Actions) > 0 {
-		condition.Restore(&service.Status.Conditions, before.Conditions, rayv1.ConditionReconciling, rayv1.ConditionStalled)
+		condition.Restore(&service.Status.Conditions, before.Conditions, rayv1.ConditionReconciling, rayv1.ConditionStalled, rayv1.ConditionTroubled)
 		outlook.Unknown = append(outlook.Unknown, action.StillStalled(why))
 	}
 	// The time of the last change is no change.

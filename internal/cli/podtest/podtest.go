@@ -89,11 +89,17 @@ func (s *Server) Remove(name types.NamespacedName) {
 	}
 }
 
-// onRemove calls f when the Pod is removed.
+// onRemove calls f when the Pod is removed, or at once when it is gone by now: a client knows of its connection before this server does.
 func (s *Server) onRemove(name types.NamespacedName, f func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close[name] = append(s.close[name], f)
+	_, there := s.pods[name]
+	if there {
+		s.close[name] = append(s.close[name], f)
+	}
+	s.mu.Unlock()
+	if !there {
+		f()
+	}
 }
 
 // ServeHTTP answers /api/v1/namespaces/<namespace>/pods/<pod>/<subresource>.

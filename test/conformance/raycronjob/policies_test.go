@@ -91,7 +91,7 @@ func reportCases() []Case {
 			e.Expect(e.table()).To(Equal([]string{"name=" + cron.Name, "schedule=*/5 * * * *", "timezone=UTC", "last schedule", "age", "suspend=false"}))
 		}},
 		{Row: 60, Kind: better, Weak: []string{"RC-W14"}, Theirs: "the status is lastScheduleTime and nothing else", Given: "any state", When: "the status is read", Then: "it explains the state",
-			How: "conditions Valid, Suspended, Ready, Reconciling and Stalled; observedGeneration, nextScheduleTime, active, lastSkipped", Run: func(e *env) {
+			How: "conditions Valid, Suspended, Ready, Reconciling and Stalled, and Troubled while something is wrong; observedGeneration, nextScheduleTime, active, lastSkipped", Run: func(e *env) {
 				cron := e.given()
 				e.explains(cron, rayv1.ReasonScheduled)
 				e.nextIs(cron, tick(cron))
@@ -140,5 +140,9 @@ func (e *env) explains(cron *rayv1.RayCronJob, reason string) {
 		kinds = append(kinds, c.Type)
 		e.Expect(c.ObservedGeneration).To(Equal(cron.Generation), "condition %s", c.Type)
 	}
-	e.Expect(kinds).To(ConsistOf("Valid", "Suspended", "Ready", "Reconciling", "Stalled"))
+	wanted := []string{"Valid", "Suspended", "Ready", "Reconciling", "Stalled"}
+	if reason == rayv1.ReasonSpecInvalid {
+		wanted = append(wanted, "Troubled")
+	}
+	e.Expect(kinds).To(ConsistOf(wanted))
 }

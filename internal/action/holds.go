@@ -2,6 +2,7 @@ package action
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -140,8 +141,9 @@ func (h *Holds) Forget(owner types.UID) {
 	delete(h.byOwner, owner)
 }
 
-// messageOf is the text of a failure, and of a missing right also who must grant it. The name of a Pod is shortened to what all lives of its slot have in common, so that
-// the text of the next try is the same.
+// messageOf is the text of a failure, and of a missing right also who must grant it. The names of Pods are shortened to what all
+// lives of their slots have in common, so that the text of the next try is the same. It may name another Pod of the group than
+// its own: when one is refused, the rest of them is not tried.
 func messageOf(f Failure) string {
 	text := f.Err.Error()
 	if right, lacks := lacking(f.Err); lacks {
@@ -152,10 +154,12 @@ func messageOf(f Failure) string {
 		return text
 	}
 	name := create.Object.GetName()
-	if cut := strings.LastIndexByte(name, '-'); cut > 0 {
-		text = strings.ReplaceAll(text, name, name[:cut]+"-...")
+	cut := strings.LastIndexByte(name, '-')
+	if cut <= 0 {
+		return text
 	}
-	return text
+	lives := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[:cut]) + `-[a-z0-9]+\b`)
+	return lives.ReplaceAllString(text, name[:cut]+"-...")
 }
 
 // ForgetAll drops everything: what was refused in an earlier term says nothing about this one.

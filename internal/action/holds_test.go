@@ -63,16 +63,20 @@ func TestLosingTheTermIsNoFailureOfTheWrite(t *testing.T) {
 // The conditions carry the text of a hold, and are written when it changes.
 func TestTheTextOfAHoldStaysTheSameWhileTheTroubleDoes(t *testing.T) {
 	texts := map[string]bool{}
-	for _, name := range []string{"demo-a-worker-bcdfg", "demo-a-worker-zzzzz"} {
+	for name, named := range map[string]string{
+		"demo-a-worker-bcdfg": "demo-a-worker-bcdfg",
+		"demo-a-worker-zzzzz": "demo-a-worker-zzzzz",
+		"demo-a-worker-rest2": "demo-a-worker-first", // of a group, the rest is given up with the words about the first
+	} {
 		pod := &corev1.Pod{}
 		pod.Name = name
 		refused := Create{Object: pod, Group: "a"}
 		holds := NewHolds()
-		holds.Record("uid", Plan{}, Result{Failures: []Failure{{Action: refused, Err: fmt.Errorf("pods %q is forbidden: exceeded quota", name)}}}, time.Now())
+		holds.Record("uid", Plan{}, Result{Failures: []Failure{{Action: refused, Err: fmt.Errorf("pods %q is forbidden: exceeded quota", named)}}}, time.Now())
 		texts[holds.Of("uid")["a"].Message] = true
 	}
 	if !texts[`pods "demo-a-worker-..." is forbidden: exceeded quota`] || len(texts) != 1 {
-		t.Errorf("two tries leave the texts %v", texts)
+		t.Errorf("three tries leave the texts %v", texts)
 	}
 }
 

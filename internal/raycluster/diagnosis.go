@@ -1,6 +1,9 @@
 package raycluster
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +41,9 @@ func (p *planner) facts(next *rayv1.RayCluster) *diagnose.Snapshot {
 	for _, object := range p.snapshot.Owned {
 		add(object)
 	}
-	for _, object := range p.snapshot.Named {
-		add(object)
+	// In a fixed order, so that the same facts lead to the same words.
+	for _, name := range slices.Sorted(maps.Keys(p.snapshot.Named)) {
+		add(p.snapshot.Named[name])
 	}
 	for _, pod := range p.snapshot.Pods {
 		if text := p.snapshot.MountFailures[pod.UID]; text != "" {

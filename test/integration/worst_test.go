@@ -18,6 +18,7 @@ func TestTheWorstFindingStandsInAConditionAndOneEvent(t *testing.T) {
 	quota := c.LimitPods(t, ns, 0)
 	c.Run(t, ns)
 	cluster := harness.NewCluster(ns, "demo")
+	cluster.Spec.WorkerGroupSpecs = nil
 	g.Expect(c.Create(t.Context(), cluster)).To(Succeed())
 	says := func(kind string) func() string { return func() string { return c.Condition(t, cluster, kind).Message } }
 	withHint := func() []eventsv1.Event {

@@ -15,7 +15,7 @@ import (
 func flags() (seeds, only, from *uint64, everything *bool) {
 	return flag.Uint64("seeds", 2000, "how many seeds to play"), flag.Uint64("seed", 0, "the one seed to play, with its whole trace"),
 		flag.Uint64("from", 1, "the first seed to play"),
-		flag.Bool("all", false, "try every incident at every write of RayServices, which takes an hour")
+		flag.Bool("all", false, "try every incident at every write of RayJobs and RayServices, too, which takes more than an hour")
 }
 
 var seedCount, onlySeed, firstSeed, playAll = flags()

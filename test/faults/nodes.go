@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -194,13 +194,13 @@ func startFaults() []Fault {
 
 // holdHead deletes the head Pod while a finalizer that nobody removes holds it. The finalizer goes with the test.
 func holdHead(t *testing.T, c client.Client, cluster *rayv1.RayCluster) {
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	pods := &corev1.PodList{}
 	g.Eventually(func() int {
 		err := c.List(t.Context(), pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{rayv1.LabelCluster: cluster.Name})
-		g.Expect(err).ToNot(HaveOccurred())
+		g.Expect(err).ToNot(gomega.HaveOccurred())
 		return len(pods.Items)
-	}, patience, time.Second).Should(Equal(1))
+	}, patience, time.Second).Should(gomega.Equal(1))
 	head := &pods.Items[0]
 	held := func(finalizers ...string) {
 		g.Eventually(func() error {
@@ -210,11 +210,11 @@ func holdHead(t *testing.T, c client.Client, cluster *rayv1.RayCluster) {
 			before := head.DeepCopy()
 			head.Finalizers = finalizers
 			return c.Patch(context.Background(), head, client.MergeFrom(before))
-		}, patience, time.Second).Should(Succeed())
+		}, patience, time.Second).Should(gomega.Succeed())
 	}
 	held("example.com/hold")
 	t.Cleanup(func() { held() })
-	g.Expect(c.Delete(t.Context(), head, client.GracePeriodSeconds(1))).To(Succeed())
+	g.Expect(c.Delete(t.Context(), head, client.GracePeriodSeconds(1))).To(gomega.Succeed())
 }
 
 func refusalFaults() []Fault {

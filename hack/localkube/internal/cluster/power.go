@@ -96,6 +96,9 @@ func (m Manager) StartProgram(name string) error {
 		m.Log.Printf("%s runs", name)
 		return nil
 	}
+	if len(record.Args) == 0 {
+		return fmt.Errorf("starting %s: an older localkube has started it, and did not write down how", name)
+	}
 	if _, err := m.starter().Start(proc.Spec{Name: name, Args: record.Args, NetNS: record.NetNS}); err != nil {
 		return err
 	}

@@ -39,6 +39,12 @@ const (
 	fenceWord = "heliostat fence: "
 	// probePause is the time between two looks whether the fence has moved; it takes a few milliseconds.
 	probePause = 5 * time.Millisecond
+	// notYetWord stands in the refusals of an API server that has just started and does not know the kind Holder yet: it refuses
+	// every write that the policy is about. It looks anew every half a minute.
+	notYetWord = "failed to configure policy"
+	// notYetPause is the time between two looks whether it knows it, and notYetLimit how long they are made.
+	notYetPause = 500 * time.Millisecond
+	notYetLimit = time.Minute
 	// Where the API server writes which Pod a token is bound to.
 	extraPodUID  = "authentication.kubernetes.io/pod-uid"
 	extraPodName = "authentication.kubernetes.io/pod-name"
@@ -210,13 +216,25 @@ func (f *Fence) moved(ctx context.Context, holder *heliostatv1alpha1.Holder) err
 	}
 }
 
+// tryStatus tries a write that the fence judges. It waits for an API server that cannot judge yet: to let the Lease go would only have
+// the replicas take it from each other.
 func (f *Fence) tryStatus(ctx context.Context, holder *heliostatv1alpha1.Holder, term int64) error {
 	tried := holder.DeepCopy()
 	tried.Status.Term = term
-	if err := f.Client.Status().Update(ctx, tried, client.DryRunAll); err != nil {
-		return fmt.Errorf("try to write the status of Holder %s: %w", f.Holder, err)
+	for waited := time.Duration(0); ; waited += notYetPause {
+		err := f.Client.Status().Update(ctx, tried.DeepCopy(), client.DryRunAll)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), notYetWord) || waited >= notYetLimit {
+			return fmt.Errorf("try to write the status of Holder %s: %w", f.Holder, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until the API server knows the fence (%w): %w", err, ctx.Err())
+		case <-time.After(notYetPause):
+		}
 	}
-	return nil
 }
 
 // report writes the condition. It is the first write of the term that stays.

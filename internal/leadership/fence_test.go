@@ -31,6 +31,8 @@ type server struct {
 	// policy tells whether the admission policy is there, lag how many answers still follow the holder before.
 	policy bool
 	lag    int
+	// notYet counts the answers of an API server that has just started.
+	notYet int
 	// before is called before a Holder is written.
 	before func()
 	// fails is the answer to writes of Holders.
@@ -85,6 +87,11 @@ func (s *server) admit(holder *heliostatv1alpha1.Holder) error {
 	if err := s.Get(context.Background(), client.ObjectKeyFromObject(holder), stored); err != nil {
 		return err
 	}
+	if s.notYet > 0 {
+		s.notYet--
+		return apierrors.NewForbidden(schema.GroupResource{Group: "heliostat.io", Resource: "holders"}, "ns",
+			errors.New("ValidatingAdmissionPolicy 'x' denied request: failed to configure policy: failed to find resource referenced by paramKind"))
+	}
 	if s.policy && (s.lag > 0 || stored.Spec.PodUID != s.pod || holder.Status.Term != stored.Spec.Term) {
 		s.lag--
 		return refusal()
@@ -123,19 +130,21 @@ func TestTheFenceMoves(t *testing.T) {
 	cases := map[string]struct {
 		before   []client.Object
 		lag      int
+		notYet   int
 		handOver int64
 		want     int64
 	}{
-		"given no holder, the term follows the lease":                 {handOver: 4, want: 5},
-		"given another holder, the term is the next":                  {before: []client.Object{holderOf(7, "uid-b")}, handOver: 2, want: 8},
-		"given ourselves from an earlier term, the term is the next":  {before: []client.Object{holderOf(7, "uid-a")}, want: 8},
-		"given an API server that lags, it waits":                     {before: []client.Object{holderOf(7, "uid-b")}, lag: 5, want: 8},
-		"given a holder that was deleted, the term follows the lease": {handOver: 9, want: 10},
+		"given no holder, the term follows the lease":                    {handOver: 4, want: 5},
+		"given another holder, the term is the next":                     {before: []client.Object{holderOf(7, "uid-b")}, handOver: 2, want: 8},
+		"given ourselves from an earlier term, the term is the next":     {before: []client.Object{holderOf(7, "uid-a")}, want: 8},
+		"given an API server that lags, it waits":                        {before: []client.Object{holderOf(7, "uid-b")}, lag: 5, want: 8},
+		"given an API server that does not know the fence yet, it waits": {before: []client.Object{holderOf(7, "uid-b")}, notYet: 2, want: 8},
+		"given a holder that was deleted, the term follows the lease":    {handOver: 9, want: 10},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, append(tc.before, leaseOf("a"))...)
-			s.lag = tc.lag
+			s.lag, s.notYet = tc.lag, tc.notYet
 			standing, err := s.fence().Move(t.Context(), tc.handOver)
 			if err != nil || standing != (Standing{Term: tc.want, Fenced: true}) {
 				t.Fatalf("standing %+v, %v; want term %d behind the fence", standing, err, tc.want)
@@ -147,8 +156,8 @@ func TestTheFenceMoves(t *testing.T) {
 			if holder.Status.Term != tc.want || !meta.IsStatusConditionTrue(holder.Status.Conditions, heliostatv1alpha1.ConditionFenced) {
 				t.Errorf("status %+v", holder.Status)
 			}
-			if s.lag > 0 {
-				t.Errorf("it did not wait for the API server, which would lag for %d more answers", s.lag)
+			if s.lag > 0 || s.notYet > 0 {
+				t.Errorf("it did not wait for the API server, which would lag for %d and refuse for %d more answers", s.lag, s.notYet)
 			}
 		})
 	}

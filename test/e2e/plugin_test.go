@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,8 @@ func (w *world) diagnose(t *testing.T, argument string) []faults.Finding {
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {
 		t.Fatalf("diagnose %s wrote %q: %v", argument, out, err)
 	}
-	return answer.Findings
+	// Other tests have taken leaders away, which is what that finding says for a while. A fault of the operator is none of these tests.
+	return slices.DeleteFunc(answer.Findings, func(f faults.Finding) bool { return f.ID == "lease-contested" })
 }
 
 // exercise is one broken manifest for a newcomer.

@@ -79,6 +79,7 @@ func (k *lossesOfOne) namesOf(cluster *rayv1.RayCluster) *rayv1.RayClusterCensus
 	for uid, m := range k.pods {
 		switch {
 		case !m.leaving.IsZero():
+		case m.group == rayv1.HeadGroupName && next.Head != nil && next.Head.Incarnation >= m.incarnation:
 		case m.group == rayv1.HeadGroupName:
 			next.Head = &rayv1.CensusHead{Pod: m.name, UID: uid, Incarnation: m.incarnation, Restarts: m.restarts}
 		default:

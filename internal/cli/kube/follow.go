@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,6 +100,10 @@ func (f follower) events(ctx context.Context, changes <-chan watch.Event) (bool,
 
 // passes tells whether an error will be over when it is tried again.
 func passes(err error) bool {
+	var unresolved *net.DNSError
+	if errors.As(err, &unresolved) && (unresolved.IsTemporary || unresolved.IsTimeout) {
+		return true // a laptop that changes its network; a name that does not exist stays an error
+	}
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"syscall"
 	"testing"
 
@@ -27,6 +28,9 @@ func TestWhatPasses(t *testing.T) {
 		"nobody listens":                      {fmt.Errorf("dial: %w", syscall.ECONNREFUSED), true},
 		"the connection breaks":               {fmt.Errorf("read: %w", syscall.ECONNRESET), true},
 		"the answer ends in the middle":       {io.ErrUnexpectedEOF, true},
+		"the name server does not answer":     {fmt.Errorf("dial: %w", &net.DNSError{IsTimeout: true}), true},
+		"the network is being changed":        {fmt.Errorf("dial: %w", &net.DNSError{IsTemporary: true}), true},
+		"no API server has that name":         {fmt.Errorf("dial: %w", &net.DNSError{IsNotFound: true}), false},
 		"it is forbidden":                     {apierrors.NewForbidden(clusters, "c", errors.New("not you")), false},
 		"the login is over":                   {apierrors.NewUnauthorized("expired"), false},
 		"the kind is not served":              {apierrors.NewNotFound(clusters, ""), false},

@@ -14,11 +14,7 @@ import (
 
 // PowerOff ends a node as a power cut does: its programs and Pods end at once, and its network is silent. Its disk stays.
 func (m Manager) PowerOff(ctx context.Context, name string) error {
-	cluster, n, err := m.nodeCalled(name)
-	if err != nil {
-		return err
-	}
-	host, err := cgroup.Detect()
+	cluster, n, host, err := m.machine(name)
 	if err != nil {
 		return err
 	}
@@ -39,11 +35,7 @@ func (m Manager) PowerOff(ctx context.Context, name string) error {
 
 // PowerOn starts a node that was powered off. It knows nothing of the Pods that ran on it, as after any start.
 func (m Manager) PowerOn(ctx context.Context, name string) error {
-	cluster, n, err := m.nodeCalled(name)
-	if err != nil {
-		return err
-	}
-	host, err := cgroup.Detect()
+	cluster, n, host, err := m.machine(name)
 	if err != nil {
 		return err
 	}
@@ -59,6 +51,16 @@ func (m Manager) PowerOn(ctx context.Context, name string) error {
 	}
 	m.Log.Printf("%s is on", name)
 	return nil
+}
+
+// machine is a node of the running cluster, and what its Pods are kept in.
+func (m Manager) machine(name string) (state.Cluster, int, cgroup.Host, error) {
+	cluster, n, err := m.nodeCalled(name)
+	if err != nil {
+		return state.Cluster{}, 0, cgroup.Host{}, err
+	}
+	host, err := cgroup.Detect()
+	return cluster, n, host, err
 }
 
 // forgetRun takes away what a node has only while it runs: mounts, its folder under /run, and its cgroup.

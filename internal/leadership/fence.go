@@ -226,7 +226,7 @@ func (f *Fence) tryStatus(ctx context.Context, holder *heliostatv1alpha1.Holder,
 		if err == nil {
 			return nil
 		}
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), notYetWord) || waited >= notYetLimit {
+		if !strings.Contains(err.Error(), notYetWord) || waited >= notYetLimit {
 			return fmt.Errorf("try to write the status of Holder %s: %w", f.Holder, err)
 		}
 		select {

@@ -3,6 +3,7 @@ package leadership
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -89,8 +90,7 @@ func (s *server) admit(holder *heliostatv1alpha1.Holder) error {
 	}
 	if s.notYet > 0 {
 		s.notYet--
-		return apierrors.NewForbidden(schema.GroupResource{Group: "heliostat.io", Resource: "holders"}, "ns",
-			errors.New("ValidatingAdmissionPolicy 'x' denied request: failed to configure policy: failed to find resource referenced by paramKind"))
+		return unknownYet()
 	}
 	if s.policy && (s.lag > 0 || stored.Spec.PodUID != s.pod || holder.Status.Term != stored.Spec.Term) {
 		s.lag--
@@ -102,6 +102,14 @@ func (s *server) admit(holder *heliostatv1alpha1.Holder) error {
 func refusal() error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "heliostat.io", Resource: "holders"}, "ns",
 		errors.New("ValidatingAdmissionPolicy 'x' with binding 'y' denied request: heliostat fence: only Pod b may write, which holds term 7"))
+}
+
+// unknownYet is the refusal of API server 1.37, whose reason is not Forbidden.
+func unknownYet() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "heliostat.io", Resource: "holders"}, "ns",
+		errors.New("ValidatingAdmissionPolicy 'x' denied request: failed to configure policy: failed to find resource referenced by paramKind"))
+	err.ErrStatus.Reason, err.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+	return err
 }
 
 func leaseOf(identity string) *coordinationv1.Lease {

@@ -43,4 +43,4 @@ if [ "$what" = all ]; then
 fi
 KUBECONFIG=$("$localkube" kubeconfig --name "$cluster" --path)
 export KUBECONFIG HELIOSTAT_LOCALKUBE="$localkube" HELIOSTAT_CLUSTER="$cluster"
-go tool -modfile=hack/tools/go.mod gotestsum --format testname -- -tags e2e -count=1 -timeout 120m "${only[@]}" "$@" ./test/e2e
+go tool -modfile=hack/tools/go.mod gotestsum --format testname -- -tags e2e -count=1 -timeout 180m "${only[@]}" "$@" ./test/e2e

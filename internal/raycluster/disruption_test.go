@@ -168,3 +168,33 @@ func TestAWorkerDrainsForAsLongAsItsPodMay(t *testing.T) {
 		})
 	}
 }
+
+func TestAWorkerOfAnOlderRayIsDrainedByItsPod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given    func(*rayv1.RayCluster)
+		settings Settings
+		want     []string
+	}{
+		"a hook before the end":                {want: []string{"/bin/bash", "-c", "--"}},
+		"in the shell in which Ray is started": {settings: Settings{LoginShell: true}, want: []string{"/bin/bash", "-cl", "--"}},
+		"none where Ray is run by other means": {given: func(c *rayv1.RayCluster) {
+			c.Annotations = map[string]string{rayv1.AnnotationOverwriteContainerCommand: "true"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := demoCluster(func(c *rayv1.RayCluster) { c.Spec.RayVersion = "2.46.0" })
+			if tc.given != nil {
+				tc.given(cluster)
+			}
+			worker := WorkerPod(cluster, groupA(cluster), tc.settings, PodSlot{Group: "a"})
+			var got []string
+			if hooks := worker.Spec.Containers[0].Lifecycle; hooks != nil {
+				command := hooks.PreStop.Exec.Command
+				got = command[:len(command)-1]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the hook runs in (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -73,6 +73,7 @@ func WorkerPod(cluster *rayv1.RayCluster, group *rayv1.WorkerGroupSpec, settings
 		(*build).setEnvironment,
 		(*build).setProbes,
 		(*build).setGracePeriod,
+		(*build).setDrain,
 		(*build).setOwner,
 		func(b *build) { b.annotate(rayv1.AnnotationRecreateHash, WorkerHash(&cluster.Spec, group)) },
 	)
@@ -263,6 +264,13 @@ func (b *build) setProbes() {
 
 func (b *build) setGracePeriod() {
 	b.node.SetGracePeriod(&b.pod.Spec)
+}
+
+// setDrain leaves alone what runs Ray by other means.
+func (b *build) setDrain() {
+	if b.ownCommand() != ray.IsAll {
+		b.node.SetDrain(&b.pod.Spec, b.shell())
+	}
 }
 
 func (b *build) setOwner() {

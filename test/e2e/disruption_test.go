@@ -57,6 +57,22 @@ def slow():
 print("ended on", ray.get(slow.remote(), timeout=120))
 `
 
+// runSlowTask starts slowTask from a head and sends, when it has ended, what it printed and how it failed.
+func (w *world) runSlowTask(t *testing.T, head *corev1.Pod) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	ended := make(chan string, 1)
+	go func() {
+		out, err := w.exec(ctx, head, "python", "-c", slowTask)
+		if err != nil {
+			out += err.Error()
+		}
+		ended <- out
+	}()
+	return ended
+}
+
 // TestEvictions: a head is not evicted while a job runs, workers go one at a time, and what a worker is at comes to its end.
 func TestEvictions(t *testing.T) {
 	g := NewWithT(t)
@@ -68,16 +84,8 @@ func TestEvictions(t *testing.T) {
 	w.keeps(t, g, "protected-head", 1)
 	w.keeps(t, g, "protected-workers.workers", 1)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
 	head := w.head(t, g, "protected")
-	ended := make(chan error, 1)
-	var out string
-	go func() {
-		var err error
-		out, err = w.exec(ctx, head, "python", "-c", slowTask)
-		ended <- err
-	}()
+	ended := w.runSlowTask(t, head)
 	w.keeps(t, g, "protected-head", 0)
 	g.Expect(w.evict(t, head)).To(BeFalse(), "the head is evicted while a job runs")
 	busy := w.busyWorker(t, g, workers)
@@ -87,8 +95,7 @@ func TestEvictions(t *testing.T) {
 			g.Expect(w.evict(t, &pod)).To(BeFalse(), "a second worker is evicted at a time")
 		}
 	}
-	g.Expect(<-ended).To(Succeed(), "the task on the evicted worker")
-	g.Expect(out).To(ContainSubstring("ended on " + busy.Status.PodIP))
+	g.Expect(<-ended).To(ContainSubstring("ended on "+busy.Status.PodIP), "what the program says whose task was on the evicted worker")
 
 	w.keeps(t, g, "protected-head", 1)
 	g.Expect(w.evict(t, head)).To(BeTrue(), "nothing runs any more")
@@ -110,6 +117,21 @@ func (w *world) busyWorker(t *testing.T, g Gomega, workers client.MatchingLabels
 		return busy
 	}, podPatience, 2*time.Second).ShouldNot(BeNil(), "a worker that is at the task")
 	return busy
+}
+
+// TestADeclaredOlderRayIsDrained: a worker whose Ray is said to be older than 2.57 is drained by its preStop hook. The image has a
+// newer Ray, which is told not to drain by itself, so that without the hook the task would end with its Pod.
+func TestADeclaredOlderRayIsDrained(t *testing.T) {
+	g := NewWithT(t)
+	w := connect(t)
+	w.apply(t, "testdata/raycluster-older-ray.yaml")
+	w.ready(t, g, "older")
+	workers := client.MatchingLabels{rayv1.LabelCluster: "older", rayv1.LabelNodeType: rayv1.NodeTypeWorker}
+	w.allJoined(t, g, "older", 3)
+	ended := w.runSlowTask(t, w.head(t, g, "older"))
+	busy := w.busyWorker(t, g, workers)
+	g.Expect(w.evict(t, busy)).To(BeTrue())
+	g.Expect(<-ended).To(ContainSubstring("ended on "+busy.Status.PodIP), "what the program says whose task was on the evicted worker")
 }
 
 // TestExamplesOfRecovery runs the programs that docs/recovery.md explains.

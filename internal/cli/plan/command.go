@@ -19,9 +19,10 @@ func New(env *kube.Env) *cobra.Command {
 		Use:   "plan (NAME | TYPE/NAME)",
 		Short: "Show what the operator would write now, and why",
 		Long: "Show what the operator would write now for a Ray cluster, job, service or cron job, and why, without writing it. The plan is " +
-			"the operator's own, made from what stands in the API server at this moment with the operator's default settings. What an operator " +
-			"remembers, such as what Ray has said and which writes were refused a moment ago, is not known here: it is shown what Ray is asked, " +
-			"what is waited for, and what cannot be told. An object that is as it should be has an empty plan.",
+			"the operator's own, made from what stands in the API server at this moment, with the settings of the operator's Deployment, or the " +
+			"default ones where that may not be read; it says which. What an operator remembers, such as what Ray has said and which writes were " +
+			"refused a moment ago, is not known here: it is shown what Ray is asked, what is waited for, and what cannot be told. An object that " +
+			"is as it should be has an empty plan.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: env.CompleteNames(kube.Kinds()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,15 +59,17 @@ func reportOf(ctx context.Context, env *kube.Env, argument string) (report, erro
 	if err != nil {
 		return report{}, err
 	}
-	settings, err := defaults(c.RESTMapper())
+	o, err := operatorOf(ctx, c, target.Namespace)
 	if err != nil {
 		return report{}, err
 	}
-	outlook, err := settings.outlook(ctx, indexed{c}, target, env.Now())
+	outlook, err := o.outlook(ctx, indexed{c}, target, env.Now())
 	if err != nil {
 		return report{}, err
 	}
-	return describe(target, outlook)
+	r, err := describe(target, outlook)
+	r.Settings = o.origin
+	return r, err
 }
 
 // isWarning tells whether an event needs an eye.

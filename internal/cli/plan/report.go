@@ -27,6 +27,8 @@ type report struct {
 	Unknown []string `json:"unknown,omitempty"`
 	// LookAgain is when the operator would look again by itself, for example "30s".
 	LookAgain string `json:"lookAgain,omitempty"`
+	// Settings says where the settings are from with which was planned.
+	Settings string `json:"settings"`
 }
 
 type statusWrite struct {
@@ -145,5 +147,6 @@ func (r report) text(style screen.Style) string {
 	if r.LookAgain != "" {
 		text.WriteString("It would look again after " + r.LookAgain + ".\n")
 	}
+	text.WriteString(style.Paragraph("Planned with ", r.Settings+"."))
 	return text.String()
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
@@ -80,7 +79,10 @@ func findOperators(ctx context.Context, env *kube.Env) ([]operator, error) {
 	var found []operator
 	for i := range list.Items {
 		deployment := &list.Items[i]
-		image := operatorImage(deployment.Spec.Template.Spec.Containers)
+		image := ""
+		if container := gather.OperatorContainer(&deployment.Spec.Template.Spec); container != nil {
+			image = container.Image
+		}
 		found = append(found, operator{
 			Namespace:  deployment.Namespace,
 			Deployment: deployment.Name,
@@ -91,19 +93,6 @@ func findOperators(ctx context.Context, env *kube.Env) ([]operator, error) {
 		})
 	}
 	return found, nil
-}
-
-// operatorImage is the image of the container that charts call kuberay-operator, or else of the first one.
-func operatorImage(containers []corev1.Container) string {
-	for i := range containers {
-		if containers[i].Name == rayv1.CreatedByOperator {
-			return containers[i].Image
-		}
-	}
-	if len(containers) == 0 {
-		return ""
-	}
-	return containers[0].Image
 }
 
 // tag is the tag of an image, or else its digest, or else "latest", which is what no tag means.

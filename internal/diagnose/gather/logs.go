@@ -97,10 +97,16 @@ func ended(c corev1.ContainerStatus) bool {
 
 func again(c corev1.ContainerStatus) bool { return c.RestartCount > 0 && !c.Ready }
 
+// log reads the end of the log that tells why a container ended: that of the container before, where it was started again. Its
+// kubelet throws that away when the next one has ended, and tells of the change only a moment later; that next log then says why.
 func (g *gatherer) log(ctx context.Context, pod *corev1.Pod, c corev1.ContainerStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, logTime)
 	defer cancel()
-	text, err := g.Tail(ctx, pod.Namespace, pod.Name, c.Name, again(c) && !ended(c))
+	before := again(c) && !ended(c)
+	text, err := g.Tail(ctx, pod.Namespace, pod.Name, c.Name, before)
+	if err == nil && before && strings.HasPrefix(text, kubeletHasNone) {
+		text, err = g.Tail(ctx, pod.Namespace, pod.Name, c.Name, false)
+	}
 	if err != nil {
 		return err
 	}

@@ -83,3 +83,40 @@ func TestLogsHaveAnEnd(t *testing.T) {
 		t.Errorf("%d tries although the time is over", tries)
 	}
 }
+
+// TestALogThatIsGoneMeanwhile: a container fails again between the reading of its status and that of its log.
+func TestALogThatIsGoneMeanwhile(t *testing.T) {
+	const gone = kubeletHasNone + " for containerd://1234"
+	crashing := func(pod *corev1.Pod) {
+		status := &pod.Status.ContainerStatuses[0]
+		status.RestartCount, status.LastTerminationState = 3, status.State
+		status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	}
+	for name, tc := range map[string]struct {
+		given func(*corev1.Pod)
+		// before and now are the logs of the container before and of the present one.
+		before, now string
+		want        string
+	}{
+		"the log before is there":               {crashing, "boom", "", "boom"},
+		"it is gone, and the next one is there": {crashing, gone, "boom", "boom"},
+		"both are gone":                         {crashing, gone, gone, ""},
+		"the only one is gone":                  {func(*corev1.Pod) {}, "not to be asked for", gone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := failing(rayv1.NodeTypeHead, "z", 1, 1)
+			tc.given(pods[0].(*corev1.Pod))
+			from := source(t, nothing, append(pods, cluster())...)
+			from.Tail = func(_ context.Context, _, _, _ string, before bool) (string, error) {
+				if before {
+					return tc.before, nil
+				}
+				return tc.now, nil
+			}
+			s := from.Of(t.Context(), cluster())
+			if got := s.Logs["z-00/c0"]; got != tc.want || len(s.Gaps) > 0 {
+				t.Errorf("the log is %q, want %q; gaps %v", got, tc.want, s.Gaps)
+			}
+		})
+	}
+}

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/heliostat-io/heliostat/internal/config"
 	"github.com/heliostat-io/heliostat/internal/diagnose"
 	"github.com/heliostat-io/heliostat/internal/rights"
 )
@@ -37,7 +36,7 @@ func (g *gatherer) refused(ctx context.Context) {
 }
 
 func (g *gatherer) refusedTo(ctx context.Context, deployment *appsv1.Deployment) error {
-	cfg, err := g.configuration(ctx, deployment)
+	cfg, _, err := Configuration(ctx, g.Client, deployment)
 	if err != nil {
 		return err
 	}
@@ -82,31 +81,4 @@ func account(deployment *appsv1.Deployment) string {
 		name = "default"
 	}
 	return "system:serviceaccount:" + deployment.Namespace + ":" + name
-}
-
-// configuration is what the operator was started with, as its Deployment says. Variables whose value stands elsewhere count as not set.
-func (g *gatherer) configuration(ctx context.Context, deployment *appsv1.Deployment) (config.Config, error) {
-	pod := &deployment.Spec.Template.Spec
-	if len(pod.Containers) == 0 {
-		return config.Config{}, fmt.Errorf("Deployment %s/%s has no container", deployment.Namespace, deployment.Name)
-	}
-	container := &pod.Containers[0]
-	var args []string
-	if len(container.Command) > 1 {
-		args = append(args, container.Command[1:]...)
-	}
-	getenv := func(name string) string {
-		for _, variable := range container.Env {
-			if variable.Name == name {
-				return variable.Value
-			}
-		}
-		return ""
-	}
-	read := func(path string) ([]byte, error) { return g.file(ctx, deployment.Namespace, pod, container, path) }
-	cfg, err := config.Parse(append(args, container.Args...), getenv, read)
-	if err != nil {
-		return config.Config{}, fmt.Errorf("read how the operator of Deployment %s/%s is configured: %w", deployment.Namespace, deployment.Name, err)
-	}
-	return cfg, nil
 }

@@ -26,6 +26,8 @@ func TestRayClusterLifeCycle(t *testing.T) {
 	})
 	w.ready(t, g, name)
 	w.allJoined(t, g, name, 3)
+	plan, _ := w.kubectlRay(t, "plan", name)
+	g.Expect(plan).To(ContainSubstring("Planned with the settings of Deployment heliostat-system/"), "the operator that was installed")
 
 	lost := w.head(t, g, name)
 	workers := w.podUIDs(t, name)

@@ -13,7 +13,7 @@ import (
 
 // options of the test: how many seeds, or which one, and of which scenarios.
 func flags() (seeds, only, from *uint64, everything *bool) {
-	return flag.Uint64("seeds", 2000, "how many seeds to play"), flag.Uint64("seed", 0, "the one seed to play, with its whole trace"),
+	return flag.Uint64("seeds", 1000, "how many seeds to play"), flag.Uint64("seed", 0, "the one seed to play, with its whole trace"),
 		flag.Uint64("from", 1, "the first seed to play"),
 		flag.Bool("all", false, "try every incident at every write of RayJobs and RayServices, too, which takes more than an hour")
 }

@@ -27,7 +27,7 @@ func ownRules(kind string) []string {
 			"job-cluster-missing", "job-retrying", "submitter-failed", "job-status-unknown", "job-waiting")
 	case rayv1.KindRayService:
 		return append(refused, "serve-config-refused", "serve-app-unhealthy", "serve-start-timeout", "serve-gateway", "upgrade-abandoned",
-			"serve-no-endpoints", "upgrade-waiting")
+			"serve-app-starting", "serve-no-endpoints", "upgrade-waiting")
 	case rayv1.KindRayCronJob:
 		return append(refused, "run-refused")
 	default:

@@ -20,6 +20,7 @@ func serveRules() []objectRule {
 		{"serve-start-timeout", Blocking, serveStartTimeout},
 		{"serve-gateway", Blocking, serveGateway},
 		{"upgrade-abandoned", Blocking, upgradeAbandoned},
+		{"serve-app-starting", Passing, serveAppStarting},
 		{"serve-no-endpoints", Passing, serveNoEndpoints},
 		{"upgrade-waiting", Passing, upgradeWaiting},
 	}
@@ -73,6 +74,59 @@ func serveAppUnhealthy(s *Snapshot) []Finding {
 		}
 	}
 	return findings
+}
+
+// serveAppStarting is about applications that Serve goes on starting although something failed, or for a long time. Where their
+// cluster is in trouble, that is the reason.
+func serveAppStarting(s *Snapshot) []Finding {
+	service := s.serving()
+	if service == nil {
+		return nil
+	}
+	unready := serviceObject(service).condition(rayv1.ConditionRayServiceReady, metav1.ConditionFalse)
+	var findings []Finding
+	for _, part := range []rayv1.RayServiceStatus{service.Status.ActiveServiceStatus, service.Status.PendingServiceStatus} {
+		cluster := s.cluster(part.RayClusterName)
+		if cluster == nil || s.clusterTroubled(cluster) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(part.ApplicationStatuses)) {
+			app := part.ApplicationStatuses[name]
+			said := appSays(app)
+			long := unready != nil && !s.youngerThan(unready.LastTransitionTime, waitingLong)
+			if app.Status != rayv1.AppStatusDeploying || !tellsOfFailure(said) && !long {
+				continue
+			}
+			findings = append(findings, startingApp(service.Name, cluster.Name, name, said))
+		}
+	}
+	return findings
+}
+
+func startingApp(service, cluster, app, said string) Finding {
+	next := fmt.Sprintf("Read /tmp/ray/session_latest/logs/serve in the head Pod of RayCluster %s; Serve goes on trying.", cluster)
+	if aboutRuntimeEnv(said) {
+		next = fmt.Sprintf("Correct runtime_env of application %s in spec.serveConfigV2 of RayService %s; packages and URLs must be reachable "+
+			"from the Pods. Ray tries an environment that failed again after ten minutes, or after as many seconds as "+
+			"BAD_RUNTIME_ENV_CACHE_TTL_SECONDS says in the environment of the Ray containers.", app, service)
+	}
+	message := fmt.Sprintf("application %s on RayCluster %s is %s", app, cluster, rayv1.AppStatusDeploying)
+	if said != "" {
+		message += ": " + said
+	}
+	return Finding{Reason: "ApplicationStarting", Object: "RayService " + service, Message: message,
+		Cause: fmt.Sprintf("Ray Serve has not been able to start application %s of RayService %s so far.", app, service), Next: next}
+}
+
+// tellsOfFailure tells whether Serve, which also says what it only waits for, speaks of an error.
+func tellsOfFailure(said string) bool {
+	said = strings.ToLower(said)
+	return slices.ContainsFunc([]string{"exception", "failed", "error"}, func(word string) bool { return strings.Contains(said, word) })
+}
+
+func aboutRuntimeEnv(said string) bool {
+	said = strings.ToLower(said)
+	return strings.Contains(said, "runtime environment") || strings.Contains(said, "runtime env") || strings.Contains(said, "runtime_env")
 }
 
 // appSays is what Serve says about an application, else about the first of its deployments that is not healthy.
@@ -199,7 +253,7 @@ func serveServiceName(service *rayv1.RayService) string {
 // upgradeWaiting is silent where the new cluster or its applications are in trouble.
 func upgradeWaiting(s *Snapshot) []Finding {
 	service := s.serving()
-	if service == nil || len(serveAppUnhealthy(s))+len(serveConfigRefused(s))+len(serveGateway(s)) > 0 {
+	if service == nil || len(serveAppUnhealthy(s))+len(serveAppStarting(s))+len(serveConfigRefused(s))+len(serveGateway(s)) > 0 {
 		return nil
 	}
 	o := serviceObject(service)

@@ -181,6 +181,10 @@ func TestServices(t *testing.T) {
 	app := func(a rayv1.AppStatus) func(*Snapshot) {
 		return func(s *Snapshot) { s.Service.Status.ActiveServiceStatus.ApplicationStatuses["default"] = a }
 	}
+	deploying := func(message string) func(*Snapshot) {
+		return app(rayv1.AppStatus{Status: rayv1.AppStatusDeploying, ServeDeploymentStatuses: map[string]rayv1.ServeDeploymentStatus{
+			"model": {Status: "UPDATING", Message: message}}})
+	}
 	upgrade := func(s *Snapshot) {
 		service(rayv1.ConditionUpgradeInProgress, "True", rayv1.ReasonBothActivePendingClustersExist, "")(s)
 		s.Service.Status.PendingServiceStatus = rayv1.RayServiceStatus{RayClusterName: "demo", ApplicationStatuses: map[string]rayv1.AppStatus{
@@ -191,7 +195,22 @@ func TestServices(t *testing.T) {
 		"an application that cannot start": {app(rayv1.AppStatus{Status: rayv1.AppStatusDeployFailed, Message: "no module chat"}), chat("serve-app-unhealthy")},
 		"an application with a sick deployment": {app(rayv1.AppStatus{Status: rayv1.AppStatusUnhealthy, ServeDeploymentStatuses: map[string]rayv1.ServeDeploymentStatus{
 			"model": {Status: rayv1.DeploymentStatusUnhealthy, Message: "health check failed"}}}), chat("serve-app-unhealthy")},
-		"an application that starts":  {app(rayv1.AppStatus{Status: rayv1.AppStatusDeploying}), nil},
+		"an application that starts":         {app(rayv1.AppStatus{Status: rayv1.AppStatusDeploying}), nil},
+		"an application that waits for room": {deploying("Deployment 'model' has 1 replicas that have taken more than 30s to be scheduled."), nil},
+		"an application whose environment fails": {deploying("Exception when allocating Replica: Failed to set up runtime environment."),
+			chat("serve-app-starting")},
+		"an application that starts for long": {func(s *Snapshot) {
+			app(rayv1.AppStatus{Status: rayv1.AppStatusDeploying})(s)
+			service(rayv1.ConditionRayServiceReady, "False", rayv1.ReasonInitializing, "")(s)
+		}, chat("serve-app-starting")},
+		"an upgrade whose application fails": {func(s *Snapshot) {
+			upgrade(s)
+			s.Service.Status.PendingServiceStatus.ApplicationStatuses["default"] = rayv1.AppStatus{Status: rayv1.AppStatusDeploying, Message: "ImportError: no module"}
+		}, chat("serve-app-starting")},
+		"a start on a cluster in trouble": {func(s *Snapshot) {
+			deploying("Exception when allocating Replica")(s)
+			workerOf(s).Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "ray-worker", State: waiting("ImagePullBackOff", "")}
+		}, nil},
 		"a config that is refused":    {service(rayv1.ConditionConfigApplied, "False", rayv1.ReasonConfigRefused, "no field x"), chat("serve-config-refused")},
 		"a config on its way":         {service(rayv1.ConditionConfigApplied, "False", rayv1.ReasonConfigPending, ""), nil},
 		"a start that took too long":  {service(rayv1.ConditionRayServiceReady, "False", rayv1.ReasonInitializingTimeout, ""), chat("serve-start-timeout")},

@@ -248,7 +248,7 @@ func sickApplications(report *dashboard.ServeDetails) string {
 	var sick []string
 	for _, name := range slices.Sorted(maps.Keys(report.Applications)) {
 		if application := report.Applications[name]; application.Status != dashboard.ApplicationRunning {
-			sick = append(sick, strings.TrimSpace(fmt.Sprintf("application %s is %s %s", displayed(name), application.Status, application.Message)))
+			sick = append(sick, strings.TrimSpace(fmt.Sprintf("application %s is %s %s", displayed(name), application.Status, application.Says())))
 		}
 	}
 	return strings.Join(sick, "; ")

@@ -269,6 +269,16 @@ func reports(name, text, status string) func(*Snapshot) {
 	}
 }
 
+// deploymentSays gives each application a deployment that is well and one that is not.
+func deploymentSays(name, message string) func(*Snapshot) {
+	return func(s *Snapshot) {
+		for _, application := range s.cluster(name).Report.Serve.Applications {
+			application.Deployments["press"] = dashboard.ServeDeployment{Name: "press", Status: "HEALTHY", Message: "well"}
+			application.Deployments["stand"] = dashboard.ServeDeployment{Name: "stand", Status: "UPDATING", Message: message}
+		}
+	}
+}
+
 // applications are what Serve makes of a config.
 func applications(text, status string) map[string]dashboard.ServeApplication {
 	if text == "" {

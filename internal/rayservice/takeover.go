@@ -79,7 +79,7 @@ func (p *planner) notRunning(c *Cluster) string {
 	for _, name := range p.config.ApplicationNames() {
 		application := c.Report.Serve.Applications[name]
 		if application.Status != dashboard.ApplicationRunning {
-			return fmt.Sprintf("application %s on RayCluster %s is %s %s", displayed(name), c.name(), application.Status, application.Message)
+			return strings.TrimSpace(fmt.Sprintf("application %s on RayCluster %s is %s %s", displayed(name), c.name(), application.Status, application.Says()))
 		}
 	}
 	return ""

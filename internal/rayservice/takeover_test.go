@@ -61,11 +61,13 @@ func TestTrafficMovesWhenThePendingClusterHasProvedItself(t *testing.T) {
 		// wantWaiting is a part of what is waited for; empty when traffic moves.
 		wantWaiting string
 	}{
-		"all is proved":                                    {given: upgrading(proved)},
-		"no report yet":                                    {upgrading(), "does not answer"},
-		"no answer any more":                               {upgrading(proved, of(fresh, silent)), "does not answer"},
-		"an empty report (L49)":                            {upgrading(reports(fresh, "", "")), "does not have the config"},
-		"an application starts":                            {upgrading(reports(fresh, fruit, "DEPLOYING")), "fruit on RayCluster shop-bbbbb is DEPLOYING"},
+		"all is proved":         {given: upgrading(proved)},
+		"no report yet":         {upgrading(), "does not answer"},
+		"no answer any more":    {upgrading(proved, of(fresh, silent)), "does not answer"},
+		"an empty report (L49)": {upgrading(reports(fresh, "", "")), "does not have the config"},
+		"an application starts": {upgrading(reports(fresh, fruit, "DEPLOYING")), "fruit on RayCluster shop-bbbbb is DEPLOYING"},
+		"a deployment of an application that starts fails": {upgrading(reports(fresh, fruit, "DEPLOYING"), deploymentSays(fresh, "no such package")),
+			"fruit on RayCluster shop-bbbbb is DEPLOYING deployment stand: no such package"},
 		"an application failed":                            {upgrading(reports(fresh, fruit, "DEPLOY_FAILED")), "DEPLOY_FAILED"},
 		"a status of a later Ray":                          {upgrading(reports(fresh, fruit, "RUNNING_WELL")), "RUNNING_WELL"},
 		"one of two applications is missing":               {upgrading(config(two), reports(fresh, fruit, "RUNNING")), "does not have the config"},

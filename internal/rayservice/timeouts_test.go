@@ -87,7 +87,7 @@ func TestAnUpgradeThatTakesTooLongIsGivenUp(t *testing.T) {
 	decision := Plan(s, settings(), now)
 	st := statusOf(s, decision)
 	want := &rayv1.RayServiceAbandonedUpgrade{Goal: Goal(&s.Service.Spec.RayClusterConfig), Generation: s.Service.Generation, RayClusterName: fresh,
-		Reason: rayv1.ReasonUpgradeTimeout, Message: "application fruit on RayCluster shop-bbbbb is DEPLOYING ", Time: metav1.NewTime(now)}
+		Reason: rayv1.ReasonUpgradeTimeout, Message: "application fruit on RayCluster shop-bbbbb is DEPLOYING", Time: metav1.NewTime(now)}
 	if diff := cmp.Diff(want, st.AbandonedUpgrade); diff != "" {
 		t.Fatalf("the upgrade that was given up (-want +got):\n%s", diff)
 	}

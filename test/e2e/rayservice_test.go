@@ -22,8 +22,9 @@ import (
 	rayv1 "github.com/heliostat-io/heliostat/api/v1"
 )
 
-// servePatience is for what takes a second cluster on the same two cores. It is a limit, not an expectation.
-const servePatience = 10 * time.Minute
+// servePatience is for what takes a second cluster on the same two cores, and longer than the ten minutes for which Ray remembers that a
+// runtime environment failed, as it does when a name cannot be resolved for a moment. It is a limit, not an expectation.
+const servePatience = 15 * time.Minute
 
 // serving is a namespace for one test of RayServices.
 type serving struct {

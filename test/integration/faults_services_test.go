@@ -95,6 +95,10 @@ func serviceFaults() []fault {
 			_, ray := s.service()
 			ray.ScriptServe("app", fakedashboard.ServeStep{Status: "DEPLOY_FAILED", Message: "ImportError: no module named app"})
 		}},
+		{name: "an application whose environment cannot be made", want: "serve-app-starting", inject: func(s *scene) {
+			_, ray := s.service()
+			ray.ScriptServe("app", fakedashboard.ServeStep{Status: "DEPLOYING", Message: "Failed to set up runtime environment."})
+		}},
 		{name: "an application that does not start in time", want: "serve-start-timeout", inject: func(s *scene) {
 			_, ray := s.service(annotated(rayv1.AnnotationInitializingTimeout, "1s"))
 			ray.ScriptServe("app", fakedashboard.ServeSteps("DEPLOYING")...)

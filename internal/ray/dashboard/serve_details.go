@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -14,6 +16,8 @@ const ApplicationDeleting = "DELETING"
 
 // ProxyHealthy is the status of a proxy that takes requests.
 const ProxyHealthy = "HEALTHY"
+
+const deploymentHealthy = "HEALTHY"
 
 // ReplicaRunning is the state of a replica that takes requests.
 const ReplicaRunning = "RUNNING"
@@ -62,6 +66,19 @@ type ServeApplication struct {
 	DeployedConfig map[string]any
 	// Deployments are those of the application, by name, also such as the config does not mention.
 	Deployments map[string]ServeDeployment
+}
+
+// Says is what Serve says about the application, else about the first of its deployments, by name, that is not healthy.
+func (a ServeApplication) Says() string {
+	if a.Message != "" {
+		return a.Message
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Deployments)) {
+		if d := a.Deployments[name]; d.Status != deploymentHealthy && d.Message != "" {
+			return fmt.Sprintf("deployment %s: %s", name, d.Message)
+		}
+	}
+	return ""
 }
 
 // ServeDeployment is one deployment of an application.

@@ -92,12 +92,14 @@ func serveAppStarting(s *Snapshot) []Finding {
 		}
 		for _, name := range slices.Sorted(maps.Keys(part.ApplicationStatuses)) {
 			app := part.ApplicationStatuses[name]
-			said := appSays(app)
-			long := unready != nil && !s.youngerThan(unready.LastTransitionTime, waitingLong)
-			if app.Status != rayv1.AppStatusDeploying || !tellsOfFailure(said) && !long {
+			if app.Status != rayv1.AppStatusDeploying {
 				continue
 			}
-			findings = append(findings, startingApp(service.Name, cluster.Name, name, said))
+			said := appSays(app)
+			long := unready != nil && !s.youngerThan(unready.LastTransitionTime, waitingLong)
+			if long || tellsOfFailure(said) {
+				findings = append(findings, startingApp(service.Name, cluster.Name, name, said))
+			}
 		}
 	}
 	return findings

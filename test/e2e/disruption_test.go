@@ -57,20 +57,30 @@ def slow():
 print("ended on", ray.get(slow.remote(), timeout=120))
 `
 
-// runSlowTask starts slowTask from a head and sends, when it has ended, what it printed and how it failed.
-func (w *world) runSlowTask(t *testing.T, head *corev1.Pod) <-chan string {
+// ended is how a program ended, and what it printed.
+type ended struct {
+	out string
+	err error
+}
+
+// runSlowTask starts slowTask from a head and sends how it ended.
+func (w *world) runSlowTask(t *testing.T, head *corev1.Pod) <-chan ended {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
-	ended := make(chan string, 1)
+	done := make(chan ended, 1)
 	go func() {
 		out, err := w.exec(ctx, head, "python", "-c", slowTask)
-		if err != nil {
-			out += err.Error()
-		}
-		ended <- out
+		done <- ended{out, err}
 	}()
-	return ended
+	return done
+}
+
+// endsOn waits for slowTask, which must have come to its end on that Pod.
+func endsOn(g Gomega, done <-chan ended, worker *corev1.Pod) {
+	task := <-done
+	g.Expect(task.err).ToNot(HaveOccurred(), "the task on the evicted worker; it printed %s", task.out)
+	g.Expect(task.out).To(ContainSubstring("ended on " + worker.Status.PodIP))
 }
 
 // TestEvictions: a head is not evicted while a job runs, workers go one at a time, and what a worker is at comes to its end.
@@ -85,7 +95,7 @@ func TestEvictions(t *testing.T) {
 	w.keeps(t, g, "protected-workers.workers", 1)
 
 	head := w.head(t, g, "protected")
-	ended := w.runSlowTask(t, head)
+	task := w.runSlowTask(t, head)
 	w.keeps(t, g, "protected-head", 0)
 	g.Expect(w.evict(t, head)).To(BeFalse(), "the head is evicted while a job runs")
 	busy := w.busyWorker(t, g, workers)
@@ -95,7 +105,7 @@ func TestEvictions(t *testing.T) {
 			g.Expect(w.evict(t, &pod)).To(BeFalse(), "a second worker is evicted at a time")
 		}
 	}
-	g.Expect(<-ended).To(ContainSubstring("ended on "+busy.Status.PodIP), "what the program says whose task was on the evicted worker")
+	endsOn(g, task, busy)
 
 	w.keeps(t, g, "protected-head", 1)
 	g.Expect(w.evict(t, head)).To(BeTrue(), "nothing runs any more")
@@ -128,10 +138,10 @@ func TestADeclaredOlderRayIsDrained(t *testing.T) {
 	w.ready(t, g, "older")
 	workers := client.MatchingLabels{rayv1.LabelCluster: "older", rayv1.LabelNodeType: rayv1.NodeTypeWorker}
 	w.allJoined(t, g, "older", 3)
-	ended := w.runSlowTask(t, w.head(t, g, "older"))
+	task := w.runSlowTask(t, w.head(t, g, "older"))
 	busy := w.busyWorker(t, g, workers)
 	g.Expect(w.evict(t, busy)).To(BeTrue())
-	g.Expect(<-ended).To(ContainSubstring("ended on "+busy.Status.PodIP), "what the program says whose task was on the evicted worker")
+	endsOn(g, task, busy)
 }
 
 // TestExamplesOfRecovery runs the programs that docs/recovery.md explains.
